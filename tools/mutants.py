@@ -1,7 +1,8 @@
 """Change the code of irrun a little, and see whether a test fails.
 
 `python -m tools mutants --count 300` makes 300 mutants, some of every module, runs the tests without OpenVINO that
-run the changed line, and reports the mutants that no test kills. `--defaults` changes every default of an attribute
+run the changed line, and reports the mutants that no test kills. `--per-folder 4` makes 4 of each folder, as many of
+each kind of change, so that common kinds do not hide what happens to the others. `--defaults` changes every default of an attribute
 instead. `python -m tools mutants irrun/ops/tile.py` draws from one module; `--at irrun/ops/tile.py:31:5` makes the
 mutant of that name again.
 
@@ -31,7 +32,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -83,6 +84,11 @@ class Mutant:
     def name(self) -> str:
         return f"{self.module}:{self.change.line}:{self.number}"
 
+    @property
+    def folder(self) -> str:
+        """The package, or the folder of it, that the module is in."""
+        return "/".join(Path(self.module).parent.parts[:2])
+
 
 @dataclass
 class Verdict:
@@ -128,6 +134,23 @@ def draw(by_module: Mapping[str, Sequence[Mutant]], count: int, seed: int) -> li
     drawn = [shuffled[module].pop() for module in rng.sample(modules, min(count, len(modules)))]
     rest = [mutant for module in modules for mutant in shuffled[module]]
     drawn += rng.sample(rest, min(count - len(drawn), len(rest)))
+    return sorted(drawn, key=lambda mutant: (mutant.module, mutant.change.line, mutant.number))
+
+
+def draw_evenly(by_module: Mapping[str, Sequence[Mutant]], count: int, seed: int) -> list[Mutant]:
+    """``count`` mutants of each folder; each time of the kind that was drawn least, wherever they fall."""
+    by_folder: dict[str, dict[str, list[Mutant]]] = defaultdict(lambda: defaultdict(list))
+    for _, found in sorted(by_module.items()):
+        for mutant in found:
+            by_folder[mutant.folder][mutant.change.kind].append(mutant)
+    rng = random.Random(seed)
+    times: Counter[str] = Counter()
+    drawn = []
+    for kinds in by_folder.values():
+        for _ in range(min(count, sum(map(len, kinds.values())))):
+            kind = min((kind for kind in kinds if kinds[kind]), key=lambda kind: (times[kind], rng.random()))
+            times[kind] += 1
+            drawn.append(kinds[kind].pop(rng.randrange(len(kinds[kind]))))
     return sorted(drawn, key=lambda mutant: (mutant.module, mutant.change.line, mutant.number))
 
 
@@ -324,24 +347,17 @@ def control(verdicts: Sequence[Verdict], tree: Tree, record: Covering) -> None:
 COLUMNS = ("made", "killed", "accepted", "survived", "unsure")
 
 
-@dataclass
-class Figures:
-    """Counts by module."""
-
-    counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-
-    def add(self, verdict: Verdict) -> None:
-        column = "killed" if verdict.verdict == "time" else verdict.verdict
-        for row in (verdict.mutant.module, "in all"):
-            self.counts[row]["made"] += 1
-            self.counts[row][column] += 1
-
-    def table(self) -> str:
-        rows = sorted(self.counts, key=lambda row: (row == "in all", row))
-        width = max([len(row) for row in rows], default=0)
-        lines = [" " * width + "".join(f"{column:>10}" for column in COLUMNS)]
-        lines += [f"{row:<{width}}" + "".join(f"{self.counts[row][c]:>10}" for c in COLUMNS) for row in rows]
-        return "\n".join(lines)
+def table(verdicts: Sequence[Verdict]) -> str:
+    """The counts of the verdicts by folder and by kind."""
+    by_row: dict[str, Counter[str]] = defaultdict(Counter)
+    for group in (lambda v: v.mutant.folder, lambda v: f"  {v.mutant.change.kind}", lambda _: "in all"):
+        for verdict in sorted(verdicts, key=group):
+            column = "killed" if verdict.verdict == "time" else verdict.verdict
+            by_row[group(verdict)].update(("made", column))
+    width = max([len(row) for row in by_row], default=0)
+    lines = [" " * width + "".join(f"{column:>10}" for column in COLUMNS)]
+    lines += [f"{row:<{width}}" + "".join(f"{counts[c]:>10}" for c in COLUMNS) for row, counts in by_row.items()]
+    return "\n".join(lines)
 
 
 def described(verdict: Verdict, repeat: str) -> str:
@@ -360,7 +376,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     repeat = "python -m tools mutants" + (" --defaults" if options.defaults else "")
     drawn = _drawn(project, options)
     entries = accepted(options.accepted)
-    figures, verdicts = Figures(), []
+    verdicts: list[Verdict] = []
     known = [Verdict(mutant, "accepted", why) for mutant in drawn if (why := reason(mutant, entries)) is not None]
     unknown = [mutant for mutant in drawn if reason(mutant, entries) is None]
     interrupted = False
@@ -375,10 +391,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             interrupted = True
     verdicts = sorted([*verdicts, *known], key=lambda v: (v.mutant.module, v.mutant.change.line, v.mutant.number))
-    for verdict in verdicts:
-        figures.add(verdict)
     left = [verdict for verdict in verdicts if verdict.verdict in ("survived", "unsure")]
-    print(figures.table(), *(described(verdict, repeat) for verdict in left), sep="\n")
+    print(table(verdicts), *(described(verdict, repeat) for verdict in left), sep="\n")
     if options.json:
         options.json.write_text(json.dumps([verdict.row() for verdict in verdicts], indent=1) + "\n")
     if interrupted:
@@ -395,6 +409,8 @@ def _drawn(project: Project, options: argparse.Namespace) -> list[Mutant]:
     by_module = {module: all_mutants(project, module, options.defaults) for module in project.modules(options.paths)}
     if options.defaults:
         return [mutant for found in by_module.values() for mutant in found]
+    if options.per_folder:
+        return draw_evenly(by_module, options.per_folder, options.seed)
     return draw(by_module, options.count, options.seed)
 
 
@@ -410,6 +426,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("paths", nargs="*", help="modules or folders to change (default: the whole package)")
     parser.add_argument("--count", type=int, default=300, help="how many mutants to draw (default: 300)")
+    parser.add_argument("--per-folder", type=int, help="how many to draw of each folder, evenly by kind, instead")
     parser.add_argument("--seed", type=int, default=0, help="which mutants to draw (default: 0)")
     parser.add_argument("--defaults", action="store_true", help="change every default of an attribute instead")
     parser.add_argument("--at", action="append", help="make this mutant, as a report names it: FILE:LINE:NUMBER")

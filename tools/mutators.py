@@ -3,8 +3,8 @@
 ``mutants(source)`` lists the changes of a module. A change replaces the text of one expression or statement and keeps
 every other byte, so that the diff of a mutant is the change and nothing else.
 
-Not changed: annotations, docstrings, f-strings, assertions, ``__all__``, blocks under ``TYPE_CHECKING`` and
-``if __name__``, and what only types or memory depend on (``cast``, ``TypeVar``, ``slots``, ``stacklevel``).
+Not changed: annotations, docstrings, f-strings, strings with spaces, assertions, ``__all__``, blocks under
+``TYPE_CHECKING`` and ``if __name__``, and what only types or memory depend on (``cast``, ``TypeVar``, ``slots``).
 """
 
 from __future__ import annotations
@@ -12,78 +12,27 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 
+from changes import Change, Source
+from replacements import (
+    ARITHMETIC,
+    COMPARISONS,
+    DECLARATIONS,
+    EXCEPTIONS,
+    FOR_TYPES,
+    OPPOSITES,
+    ORDERED,
+    SYMMETRIC,
+    TYPES,
+    WITHOUT_EFFECT,
+    other_type,
+)
 
-@dataclass(frozen=True)
-class Change:
-    """A replacement of the bytes ``start`` to ``end`` of a module's source."""
-
-    kind: str
-    start: int
-    end: int
-    text: str
-    line: int
-    """The line that ``start`` is in, counted from 1."""
-    scope: tuple[int, int]
-    """The first and the last line of the innermost function around it, or of the module."""
-    at_import: bool
-    """Whether the code runs when the module is imported."""
-
-    def apply(self, source: bytes) -> bytes:
-        return source[: self.start] + self.text.encode() + source[self.end :]
-
-    def lines(self, source: bytes) -> tuple[str, str]:
-        """The lines that change, before and after, without their common indentation."""
-        first = source.rfind(b"\n", 0, self.start) + 1
-        last = source.find(b"\n", self.end)
-        last = len(source) if last < 0 else last
-        after = source[first : self.start] + self.text.encode() + source[self.end : last]
-        return _stripped(source[first:last]), _stripped(after)
-
-
-def _stripped(text: bytes) -> str:
-    return "\n".join(line.strip() for line in text.decode().split("\n"))
-
-
-COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
-    ast.Lt: ("<", "<="),
-    ast.LtE: ("<=", "<"),
-    ast.Gt: (">", ">="),
-    ast.GtE: (">=", ">"),
-    ast.Eq: ("==", "!="),
-    ast.NotEq: ("!=", "=="),
-    ast.In: ("in", "not in"),
-    ast.NotIn: ("not in", "in"),
-    ast.Is: ("is", "is not"),
-    ast.IsNot: ("is not", "is"),
-}
-ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
-    ast.Add: ("+", "-"),
-    ast.Sub: ("-", "+"),
-    ast.Mult: ("*", "+"),
-    ast.Div: ("/", "*"),
-    ast.FloorDiv: ("//", "*"),
-    ast.Mod: ("%", "//"),
-    ast.Pow: ("**", "*"),
-    ast.BitAnd: ("&", "|"),
-    ast.BitOr: ("|", "&"),
-    ast.BitXor: ("^", "&"),
-    ast.LShift: ("<<", ">>"),
-    ast.RShift: (">>", "<<"),
-}
-OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any", "minimum": "maximum", "maximum": "minimum"}
-ORDERED_CALLS = {
-    *("subtract", "divide", "true_divide", "floor_divide", "mod", "remainder", "fmod", "power", "float_power"),
-    *("arctan2", "copysign", "ldexp", "left_shift", "right_shift", "matmul", "cross", "outer"),
-    *("less", "less_equal", "greater", "greater_equal", "searchsorted", "isin", "append", "take"),
-}
-"""Functions of numpy whose first two arguments are not interchangeable."""
-ONLY_FOR_TYPES = {"cast", "TypeVar", "NewType"}
-WITHOUT_EFFECT = {"slots", "stacklevel"}
-DECLARATIONS = {"int", "float", "bool", "str", "choice", "ints", "floats", "element_type", "shape"}
-"""What ``attr`` declares attributes of an operation with."""
+ATOMS = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.ListComp, ast.Tuple)
+"""The expressions that need no parentheses as an operand. The text of a tuple has its own, or is an index."""
+SEQUENCES = (ast.List, ast.Tuple, ast.ListComp, ast.JoinedStr)
+"""The expressions whose sum has an order."""
 
 
 def mutants(source: bytes) -> list[Change]:
@@ -97,48 +46,19 @@ def default_mutants(source: bytes) -> list[Change]:
 
 
 def _sorted(changes: Iterator[Change]) -> list[Change]:
-    return sorted(set(changes), key=lambda change: (change.start, change.end, change.text))
+    """The changes in the order of their places; of two that write the same text, the one that came first."""
+    found: dict[tuple[int, int, str], Change] = {}
+    for change in changes:
+        found.setdefault((change.start, change.end, change.text), change)
+    return [found[place] for place in sorted(found)]
 
 
-class _Mutator:
+class _Mutator(Source):
     def __init__(self, source: bytes) -> None:
-        self.source = source
-        self.tree = ast.parse(source)
-        self.scope: tuple[int, int] = (1, source.count(b"\n") + 1)
-        self.at_import = True
-
-    @cached_property
-    def starts(self) -> list[int]:
-        """The offset of each line."""
-        return [0, *(match.end() for match in re.finditer(rb"\n", self.source))]
-
-    def span(self, node: ast.AST) -> tuple[int, int]:
-        place: ast.expr = node  # pyright: ignore[reportAssignmentType]  # statements have the same fields
-        assert place.end_lineno is not None
-        assert place.end_col_offset is not None
-        return self.starts[place.lineno - 1] + place.col_offset, self.starts[
-            place.end_lineno - 1
-        ] + place.end_col_offset
-
-    def text(self, node: ast.AST) -> str:
-        start, end = self.span(node)
-        return self.source[start:end].decode()
-
-    def change(self, kind: str, start: int, end: int, text: str) -> Change:
-        line = self.source.count(b"\n", 0, start) + 1
-        return Change(kind, start, end, text, line, self.scope, self.at_import)
-
-    def replace(self, kind: str, node: ast.AST, text: str) -> Change:
-        return self.change(kind, *self.span(node), text)
-
-    def between(self, kind: str, left: ast.AST, right: ast.AST, old: str, new: str) -> Change:
-        """Replace the operator between two operands; parentheses and comments stay."""
-        start, end = self.span(left)[1], self.span(right)[0]
-        gap = re.sub(rb"#[^\n]*", lambda match: b" " * len(match[0]), self.source[start:end])
-        pattern = r"\b" + old.replace(" ", r"\s+") + r"\b" if old[0].isalpha() else re.escape(old)
-        found = re.search(pattern.encode(), gap)
-        assert found is not None, (old, gap)
-        return self.change(kind, start + found.start(), start + found.end(), new)
+        super().__init__(source)
+        self.may_return_none = False
+        self.bound: set[str] = set()
+        """The names that the function around has bound before: an assignment to them can be left out."""
 
     # ---------------------------------------------------------------------------------------------
     # statements
@@ -153,45 +73,77 @@ class _Mutator:
     def statement(self, node: ast.stmt) -> Iterator[Change]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield from self.function(node)
-        elif isinstance(node, ast.AnnAssign):
-            if isinstance(node.target, ast.Attribute) and node.value is not None:
-                yield self.replace("statement", node, "pass")
-            yield from self.children(node.value)
-        elif isinstance(node, (ast.Assign, ast.AugAssign)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
-                return
-            if all(isinstance(target, (ast.Attribute, ast.Subscript)) for target in targets):
-                yield self.replace("statement", node, "pass")
-            if isinstance(node, ast.AugAssign) and type(node.op) in ARITHMETIC:
-                old, new = ARITHMETIC[type(node.op)]
-                yield self.between("arithmetic", node.target, node.value, old, new)
-            yield from self.children(*targets, node.value)
+        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            yield from self.assignment(node)
         elif isinstance(node, ast.Expr):
-            if isinstance(node.value, ast.Call):
+            if isinstance(node.value, (ast.Call, ast.Yield, ast.YieldFrom, ast.Await)):
                 yield self.replace("statement", node, "pass")
             if not isinstance(node.value, ast.Constant):
                 yield from self.children(node.value)
         elif isinstance(node, ast.If):
-            if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-                yield from self.block(node.orelse)
-            elif "__name__" not in self.text(node.test):
-                yield from self.condition(node.test)
-                yield from self.children(node.test)
-                yield from self.block(node.body)
-                yield from self.block(node.orelse)
+            yield from self.branches(node)
         elif isinstance(node, ast.Return) and node.value is not None:
             if self.may_return_none and not (isinstance(node.value, ast.Constant) and node.value.value is None):
                 yield self.replace("return", node.value, "None")
             yield from self.children(node.value)
+        elif isinstance(node, (ast.Raise, ast.Return, ast.Continue, ast.Break, ast.Delete)):
+            yield self.replace("statement", node, "pass")
+            yield from self.children(node)
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                raised = self.text(node.exc.func)
+                yield self.replace("exception", node.exc.func, EXCEPTIONS[raised == EXCEPTIONS[0]])
+        elif isinstance(node, ast.Try):
+            yield from self.block(node.body)
+            for handler in node.handlers:
+                yield from self.caught(handler.type)
+                yield from self.block(handler.body)
+            yield from self.block([*node.orelse, *node.finalbody])
         elif not isinstance(node, ast.Assert):
             yield from self.children(node)
 
-    may_return_none = False
+    def assignment(self, node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> Iterator[Change]:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        names = [target for target in targets if isinstance(target, ast.Name)]
+        if node.value is None or any(target.id == "__all__" for target in names):
+            return
+        places = [target for target in targets if isinstance(target, (ast.Attribute, ast.Subscript))]
+        known = [target for target in names if target.id in self.bound]
+        if isinstance(node, ast.AugAssign) or len(places) + len(known) == len(targets):
+            yield self.replace("statement", node, "pass")
+        if isinstance(node, ast.AugAssign) and type(node.op) in ARITHMETIC:
+            old, new = ARITHMETIC[type(node.op)]
+            yield self.between("arithmetic", node.target, node.value, old, new)
+        self.bound = self.bound | {
+            name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)
+        }
+        yield from self.children(*(targets if not isinstance(node, ast.AnnAssign) else ()), node.value)
+
+    def branches(self, node: ast.If) -> Iterator[Change]:
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            yield from self.block(node.orelse)
+        elif "__name__" not in self.text(node.test):
+            yield from self.condition(node.test)
+            if node.orelse:
+                yield self.replace("branches", node.test, f"not ({self.text(node.test)})")
+                for block in (node.body, node.orelse):
+                    if not (len(block) == 1 and isinstance(block[0], (ast.Expr, ast.Raise, ast.If, ast.Pass))):
+                        yield self.change("statement", self.span(block[0])[0], self.span(block[-1])[1], "pass")
+            yield from self.children(node.test)
+            yield from self.block(node.body)
+            yield from self.block(node.orelse)
+
+    def caught(self, type: ast.expr | None) -> Iterator[Change]:
+        """Catch one exception less."""
+        if isinstance(type, ast.Tuple):
+            for one in type.elts:
+                yield self.replace("exception", one, "()")
+        elif type is not None:
+            yield self.replace("exception", type, "()")
 
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Change]:
         yield from self.children(*node.decorator_list)
-        yield from self.children(*node.args.defaults, *(default for default in node.args.kw_defaults if default))
+        for default in (*node.args.defaults, *node.args.kw_defaults):
+            yield from self.default(default)
         outer = self.may_return_none
         self.may_return_none = node.returns is not None and bool(
             re.search(r"(\|\s*None|Optional\[.*|\bAny)$", self.text(node.returns))
@@ -203,12 +155,20 @@ class _Mutator:
         self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, nodes: Sequence[ast.AST]
     ) -> Iterator[Change]:
         """The changes of code that runs when a function is called."""
-        outer = self.scope, self.at_import
+        outer = self.scope, self.at_import, self.bound
         assert node.end_lineno is not None
         self.scope, self.at_import = (node.lineno, node.end_lineno), False
+        self.bound = {argument.arg for argument in ast.walk(node.args) if isinstance(argument, ast.arg)}
         for child in nodes:
             yield from self.statement(child) if isinstance(child, ast.stmt) else self.children(child)
-        self.scope, self.at_import = outer
+        self.scope, self.at_import, self.bound = outer
+
+    def default(self, node: ast.expr | None) -> Iterator[Change]:
+        """Other defaults of a parameter."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield self.replace("default", node, repr(node.value + "~"))
+        for change in self.children(node):
+            yield replace(change, kind="default") if change.kind == "constant" else change
 
     # ---------------------------------------------------------------------------------------------
     # expressions
@@ -219,7 +179,8 @@ class _Mutator:
             if node is None or isinstance(node, ast.JoinedStr) or self.is_for_types(node):
                 continue
             if isinstance(node, ast.Lambda):
-                yield from self.children(*node.args.defaults)
+                for default in node.args.defaults:
+                    yield from self.default(default)
                 yield from self.body(node, [node.body])
                 continue
             if isinstance(node, ast.expr):
@@ -228,14 +189,13 @@ class _Mutator:
                 if isinstance(child, ast.stmt):
                     yield from self.statement(child)
                 elif isinstance(child, ast.keyword):
-                    if child.arg not in WITHOUT_EFFECT:
-                        yield from self.children(child.value)
+                    yield from self.keyword(child)
                 else:
                     yield from self.children(child)
 
     def is_for_types(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Call):
-            return isinstance(node.func, ast.Name) and node.func.id in ONLY_FOR_TYPES
+            return isinstance(node.func, ast.Name) and node.func.id in FOR_TYPES
         return isinstance(node, ast.Subscript) and self.text(node.value) in ("Literal", "Callable", "ClassVar")
 
     def expression(self, node: ast.expr) -> Iterator[Change]:
@@ -254,10 +214,13 @@ class _Mutator:
             if type(node.op) in ARITHMETIC:
                 old, new = ARITHMETIC[type(node.op)]
                 yield self.between("arithmetic", node.left, node.right, old, new)
+            if isinstance(node.op, ORDERED) or any(isinstance(n, SEQUENCES) for n in (node.left, node.right)):
+                yield from self.swapped("operands", node.left, node.right)
         elif isinstance(node, ast.Constant):
             yield from self.constant(node)
         elif isinstance(node, ast.IfExp):
             yield from self.condition(node.test)
+            yield self.replace("branches", node.test, f"not ({self.text(node.test)})")
         elif isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
             for generator in node.generators:
                 for test in generator.ifs:
@@ -265,9 +228,34 @@ class _Mutator:
         elif isinstance(node, ast.Call):
             yield from self.call(node)
         elif isinstance(node, ast.Slice):
-            for bound in (node.lower, node.upper):
-                if bound is not None:
-                    yield self.replace("slice", bound, "")
+            yield from self.slice(node)
+        elif isinstance(node, ast.Attribute) and node.attr in TYPES and self.text(node.value) == "np":
+            yield self.replace("type", node, f"np.{TYPES[node.attr]}")
+
+    def swapped(self, kind: str, first: ast.expr, second: ast.expr) -> Iterator[Change]:
+        """Exchange two expressions; parentheses and comments around them stay."""
+        (start, middle), (after, end) = self.span(first), self.span(second)
+        texts = [self.text(one) if isinstance(one, ATOMS) else f"({self.text(one)})" for one in (first, second)]
+        if texts[0] != texts[1]:
+            gap = self.source[middle:after].decode()
+            yield self.change(kind, start, end, texts[1] + gap + texts[0])
+
+    def slice(self, node: ast.Slice) -> Iterator[Change]:
+        for bound in (node.lower, node.upper):
+            if bound is not None:
+                yield self.replace("slice", bound, "")
+                if not isinstance(
+                    bound, (ast.Constant, ast.UnaryOp)
+                ):  # the bounds that are numbers change as constants
+                    text = self.text(bound) if isinstance(bound, ATOMS) else f"({self.text(bound)})"
+                    yield self.replace("slice", bound, f"{text} + 1")
+                    yield self.replace("slice", bound, f"{text} - 1")
+        if node.step is not None:
+            yield self.replace("slice", node.step, "")
+        elif node.lower is None or node.upper is None:
+            start, end = self.span(node)
+            text = self.text(node)
+            yield self.change("slice", start, end, f"1{text}" if node.lower is None else f"{text}-1")
 
     def comparison(self, node: ast.Compare) -> Iterator[Change]:
         left = node.left
@@ -292,21 +280,58 @@ class _Mutator:
         elif isinstance(node.value, int):
             yield self.replace("constant", node, f"{node.value + 1}")
             yield self.replace("constant", node, f"{node.value - 1}" if node.value else "(-1)")
+        elif isinstance(node.value, float):
+            yield self.replace("constant", node, repr(node.value * 2 or 1.0))
 
     def call(self, node: ast.Call) -> Iterator[Change]:
-        name = node.func
-        if isinstance(name, ast.Name) and name.id in OPPOSITES:
-            yield self.replace("opposite", name, OPPOSITES[name.id])
-        elif isinstance(name, ast.Attribute):
-            end = self.span(name)[1]
-            if name.attr in OPPOSITES:
-                yield self.change("opposite", end - len(name.attr), end, OPPOSITES[name.attr])
-            two = len(node.args) == 2 and not any(isinstance(argument, ast.Starred) for argument in node.args)
-            if two and name.attr in ORDERED_CALLS and self.text(name.value) == "np":
-                first, second = node.args
-                (start, middle), (after, end) = self.span(first), self.span(second)
-                gap = self.source[middle:after].decode()
-                yield self.change("arguments", start, end, self.text(second) + gap + self.text(first))
+        function = node.func
+        end = self.span(function)[1]
+        name = function.attr if isinstance(function, ast.Attribute) else self.text(function)
+        if name in OPPOSITES:
+            yield self.change("opposite", end - len(name), end, OPPOSITES[name])
+        if name == "suppress":
+            for argument in node.args:
+                yield from self.caught(argument)
+        if name not in SYMMETRIC and not any(isinstance(argument, ast.Starred) for argument in node.args):
+            for first, second in zip(node.args, node.args[1:]):
+                yield from self.swapped("arguments", first, second)
+        pattern = isinstance(function, ast.Attribute) and self.text(function.value) == "re"
+        for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+            yield from self.argument(argument, pattern)
+        before: list[ast.AST] = [*node.args[-1:]]
+        for keyword in sorted(node.keywords, key=self.span):
+            if keyword.arg is not None and keyword.arg not in WITHOUT_EFFECT:
+                yield self.dropped(keyword, before)
+            before = [keyword]
+
+    def argument(self, node: ast.expr, pattern: bool) -> Iterator[Change]:
+        """Other strings, unless they are prose, and other types."""
+        if isinstance(node, ast.Name) and node.id in ("bool", "int", "float"):
+            yield self.replace("type", node, {"bool": "int", "int": "float", "float": "int"}[node.id])
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            other = other_type(node.value)
+            if other is not None:
+                yield self.replace("type", node, repr(other))
+            elif pattern or " " not in node.value.strip():
+                yield self.replace("string", node, repr(node.value + "~"))
+
+    def keyword(self, node: ast.keyword) -> Iterator[Change]:
+        """The changes of the value of an argument or option by name."""
+        if node.arg in WITHOUT_EFFECT:
+            return
+        if node.arg in ("axis", "axes") and not isinstance(node.value, ast.Tuple):
+            other = {"0": "1", "1": "0", "-1": "0"}.get(self.text(node.value), "0")
+            yield self.replace("axis", node.value, other)
+        yield from self.children(node.value)
+
+    def dropped(self, node: ast.keyword, before: Sequence[ast.AST]) -> Change:
+        """Leave out an argument by name, with the comma after the argument before it, or with its own if it is first."""
+        start, end = self.span(node)
+        if before:
+            gap = self.without_comments(self.span(before[0])[1], start)
+            return self.change("keyword", start - len(gap) + gap.rindex(b","), end, "")
+        found = re.match(rb"\s*,[ ]?", self.source[end:])
+        return self.change("keyword", start, end + (found.end() if found else 0), "")
 
     # ---------------------------------------------------------------------------------------------
     # defaults of attributes

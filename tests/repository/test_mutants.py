@@ -1,12 +1,13 @@
 """The tool that changes code and looks for a test that fails: what it changes, and what it makes of the tests."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from covering import naming
-from mutants import Project, accepted, all_mutants, draw, main, reason
+from mutants import Project, Verdict, accepted, all_mutants, draw, draw_evenly, main, reason, table
 from mutators import default_mutants, mutants
 from places import ROOT
 
@@ -28,28 +29,57 @@ CHANGES = [
     ("not a", ["a"]),
     ("not(a)", ["(a)"]),
     ("a + b", ["a - b"]),
-    ("a - b", ["a + b"]),
+    ("a - b", ["a + b", "b - a"]),
+    ("(a + b) - c", ["(c) - (a + b)", "(a + b) + c", "(a - b) - c"]),
     ("a * b", ["a + b"]),
-    ("a // b", ["a * b"]),
-    ("a ** b", ["a * b"]),
+    ("a // b", ["a * b", "b // a"]),
+    ("a ** b", ["a * b", "b ** a"]),
     ("a & b | c", ["a & b & c", "a | b | c"]),
-    ("a >> b", ["a << b"]),
-    ("a += b", ["a -= b"]),
+    ("a >> b", ["a << b", "b >> a"]),
+    ("a += b", ["a -= b", "pass"]),
+    ("a = b + [c]", ["a = b - [c]", "a = [c] + b"]),
+    ("a = b @ c", ["a = c @ b"]),
     ("a = 7", ["a = 8", "a = 6"]),
     ("a = -1", ["a = -2", "a = -0"]),
     ("a = 0", ["a = 1", "a = (-1)"]),
-    ("f(a, k=True)", ["pass", "f(a, k=False)"]),
+    ("f(a, k=True)", ["pass", "f(a, k=False)", "f(a)"]),
+    ("a = f(b=c, d=e,)", ["a = f(d=e,)", "a = f(b=c,)"]),
+    ("a = f(b=c,)", ["a = f()"]),
+    ("a = f((b), # x, y\n c=(d))", ["a = f((b))"]),
+    ("a = f(b, *c)", []),
+    ("a = f(b, b)", []),
+    ("a = f(b, c or d)", ["a = f((c or d), b)", "a = f(b, c and d)"]),
+    ("a = isinstance(b, c)", []),
+    ("a = f('x', 'two words')", ["a = f('x~', 'two words')", "a = f('two words', 'x')"]),
+    (
+        "a = re.sub('x y', b, 1.5)",
+        [
+            "a = re.sub('x y~', b, 1.5)",
+            "a = re.sub(b, 'x y', 1.5)",
+            "a = re.sub('x y', 1.5, b)",
+            "a = re.sub('x y', b, 3.0)",
+        ],
+    ),
+    ("a = f('i64')", ["a = f('i32')"]),
+    ("a = b.astype(np.float32)", ["a = b.astype(np.float64)"]),
+    ("a = b.astype(int)", ["a = b.astype(float)"]),
+    ("a = b.sum(axis=0)", ["a = b.sum(axis=1)", "a = b.sum(axis=(-1))", "a = b.sum()"]),
+    ("a = b.sum(axis=-1)", ["a = b.sum(axis=0)", "a = b.sum(axis=-2)", "a = b.sum(axis=-0)", "a = b.sum()"]),
+    ("a = b.sum(axis=c)", ["a = b.sum(axis=0)", "a = b.sum()"]),
     ("a.b = c", ["pass"]),
     ("a[b] = c", ["pass"]),
     ("a = b", []),
     ("a: 'int | 7' = b", []),
-    ("a[b:c]", ["a[:c]", "a[b:]"]),
+    ("a[b:c]", ["a[:c]", "a[b:]", "a[b + 1:c]", "a[b - 1:c]", "a[b:c + 1]", "a[b:c - 1]"]),
+    ("a[:1]", ["a[:]", "a[1:1]", "a[:2]", "a[:0]"]),
+    ("a[-b:]", ["a[:]", "a[-b:-1]"]),
+    ("a[::b]", ["a[::]"]),
     ("min(a)", ["pass", "max(a)"]),
     ("a = b.any()", ["a = b.all()"]),
     ("a = np.maximum(b, c)", ["a = np.minimum(b, c)"]),
     ("a = np.subtract(b, c)", ["a = np.subtract(c, b)"]),
     ("a = np.add(b, c)", []),
-    ("a = b if c else d", ["a = b if False else d", "a = b if True else d"]),
+    ("a = b if c else d", ["a = b if False else d", "a = b if True else d", "a = b if not (c) else d"]),
     ("a = [b for b in c if d]", ["a = [b for b in c if False]", "a = [b for b in c if True]"]),
     ("'text'", []),
     ("a = f'{b + 1}'", []),
@@ -59,11 +89,47 @@ CHANGES = [
     ("a = Literal[1]", []),
     ("@d(slots=True)\nclass A: pass", []),
     ("if a:\n    b(c)", ["if False:\n    b(c)", "if True:\n    b(c)", "if a:\n    pass"]),
+    (
+        "if a:\n    return\nelse:\n    raise B(c)",
+        [
+            "if False:\n    return\nelse:\n    raise B(c)",
+            "if True:\n    return\nelse:\n    raise B(c)",
+            "if not (a):\n    return\nelse:\n    raise B(c)",
+            "if a:\n    pass\nelse:\n    raise B(c)",
+            "if a:\n    return\nelse:\n    pass",
+            "if a:\n    return\nelse:\n    raise RuntimeError(c)",
+        ],
+    ),
+    ("while a:\n    break", ["while a:\n    pass"]),
+    ("for a in b:\n    continue", ["for a in b:\n    pass"]),
+    ("raise", ["pass"]),
+    ("raise RuntimeError(a)", ["pass", "raise ValueError(a)"]),
+    ("del a", ["pass"]),
+    (
+        "try:\n    a = b\nexcept (C, D):\n    b = c",
+        ["try:\n    a = b\nexcept ((), D):\n    b = c", "try:\n    a = b\nexcept (C, ()):\n    b = c"],
+    ),
+    ("try:\n    a = b\nexcept C:\n    b = c", ["try:\n    a = b\nexcept ():\n    b = c"]),
+    ("with suppress(A, B):\n    a = b", ["with suppress((), B):\n    a = b", "with suppress(A, ()):\n    a = b"]),
+    ("a = b\na = c", ["a = b\npass"]),
+    (
+        "def f(a):\n    a = b\n    c, d = b\n    d = a\n    e = a",
+        [
+            "def f(a):\n    pass\n    c, d = b\n    d = a\n    e = a",
+            "def f(a):\n    a = b\n    c, d = b\n    pass\n    e = a",
+        ],
+    ),
+    ("def f():\n    yield a", ["def f():\n    pass"]),
     ("if TYPE_CHECKING:\n    b(c)", []),
     ("if __name__ == '__main__':\n    b(c)", []),
     ("def f(a: 'x | 1') -> int:\n    return a", []),
     ("def f(a) -> int | None:\n    return a", ["def f(a) -> int | None:\n    return None"]),
     ("def f(a=False):\n    '''1'''", ["def f(a=True):\n    '''1'''"]),
+    (
+        "def f(a='x', *, b='y z'):\n    '1'",
+        ["def f(a='x~', *, b='y z'):\n    '1'", "def f(a='x', *, b='y z~'):\n    '1'"],
+    ),
+    ("a = lambda b=1: b", ["a = lambda b=2: b", "a = lambda b=0: b"]),
     ("ä = 'é' < b", ["ä = 'é' <= b", "ä = 'é~' < b"]),
 ]
 
@@ -156,13 +222,48 @@ def test_a_shared_module_concerns_the_files_that_import_it() -> None:
 
 def test_draws_are_by_seed_and_of_every_module(project: Project) -> None:
     by_module = {module: all_mutants(project, module) for module in project.modules()}
-    assert [len(found) for found in by_module.values()] == [0, 3, 6]
+    assert [len(found) for found in by_module.values()] == [0, 4, 7]
     names = [mutant.name for mutant in draw(by_module, 5, 1)]
     assert names == [mutant.name for mutant in draw(by_module, 5, 1)]
     assert len(set(names)) == 5
     assert {name.split(":")[0] for name in names} == {"pkg/one.py", "pkg/two.py"}
     assert len({tuple(mutant.name for mutant in draw(by_module, 5, seed)) for seed in range(9)}) > 1
-    assert len(draw(by_module, 99, 1)) == 9
+    assert len(draw(by_module, 99, 1)) == 11
+
+
+def test_draws_are_even_by_folder_and_kind(tmp_path: Path) -> None:
+    """A folder with many comparisons and two other kinds, one with two kinds, and one module beside them."""
+    modules = {
+        "pkg/a/one.py": "a < b\n" * 50 + "c = d - e\n",
+        "pkg/b/c/two.py": "f = g - h",
+        "pkg/three.py": "i = j < k",
+    }
+    for name, text in {**modules, "pkg/__init__.py": ""}.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    project = Project(tmp_path, "pkg")
+    by_module = {module: all_mutants(project, module) for module in project.modules()}
+    drawn = draw_evenly(by_module, 3, 1)
+    assert Counter(mutant.folder for mutant in drawn) == {"pkg/a": 3, "pkg/b": 2, "pkg": 1}
+    assert {mutant.change.kind for mutant in drawn if mutant.folder == "pkg/a"} == {
+        "comparison",
+        "arithmetic",
+        "operands",
+    }
+    assert [mutant.name for mutant in drawn] == [mutant.name for mutant in draw_evenly(by_module, 3, 1)]
+    assert len({tuple(mutant.name for mutant in draw_evenly(by_module, 3, seed)) for seed in range(9)}) > 1
+    lines = table([Verdict(mutant, "time" if mutant.folder == "pkg" else "survived") for mutant in drawn]).splitlines()
+    assert [line.split() for line in lines] == [
+        ["made", "killed", "accepted", "survived", "unsure"],
+        ["pkg", "1", "1", "0", "0", "0"],
+        ["pkg/a", "3", "0", "0", "3", "0"],
+        ["pkg/b", "2", "0", "0", "2", "0"],
+        ["arithmetic", "2", "0", "0", "2", "0"],
+        ["comparison", "2", "1", "0", "1", "0"],
+        ["operands", "2", "0", "0", "2", "0"],
+        ["in", "all", "6", "1", "0", "5", "0"],
+    ]
 
 
 def test_accepted_mutants_are_known_by_the_text_of_their_line(project: Project, tmp_path: Path) -> None:
@@ -172,7 +273,7 @@ def test_accepted_mutants_are_known_by_the_text_of_their_line(project: Project, 
     )
     changed = [mutant for mutant in all_mutants(project, "pkg/two.py") if mutant.before == "return n - 1"]
     found = {mutant.after: reason(mutant, accepted(path)) for mutant in changed}
-    assert found == {"return n + 1": "no caller", "return n - 2": None, "return n - 0": None}
+    assert found == {"return n + 1": "no caller", "return n - 2": None, "return n - 0": None, "return 1 - n": None}
     assert accepted(tmp_path / "missing.toml") == []
 
 
@@ -195,7 +296,7 @@ def test_a_package_of_two_modules(
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     options = ["--root", str(project.root), "--package", "pkg", "--tests", "tests", "--lane", ""]
     options += ["--accepted", str(tmp_path / "accepted.toml"), "--json", str(tmp_path / "verdicts.json")]
-    places = ["--at", "pkg/one.py:2:2", "--at", "pkg/two.py:5:0", "--at", "pkg/two.py:9:0"]
+    places = ["--at", "pkg/one.py:2:3", "--at", "pkg/two.py:5:0", "--at", "pkg/two.py:9:1"]
     assert main([*options, *places]) == 1
     rows = {row["after"]: row for row in json.loads((tmp_path / "verdicts.json").read_text())}
     assert {after: row["verdict"] for after, row in rows.items()} == {
@@ -207,7 +308,7 @@ def test_a_package_of_two_modules(
     printed = capsys.readouterr().out
     assert "-     return" not in printed
     assert "    - return a if a < b else b\n    + return a if a <= b else b\n" in printed
-    assert "python -m tools mutants --at pkg/one.py:2:2" in printed
+    assert "python -m tools mutants --at pkg/one.py:2:3" in printed
     assert {name: (project.root / name).read_text() for name in MODULES} == MODULES
     (tmp_path / "accepted.toml").write_text(
         '[[accepted]]\nfile = "pkg/one.py"\nline = "return a if a < b else b"\nreason = "equal numbers are the same"\n'
