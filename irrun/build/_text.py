@@ -51,7 +51,9 @@ def shape_text(shape: PartialShape) -> str:
 
 def attribute_text(value: Any) -> str:
     """Return the value of an attribute as text."""
-    if isinstance(value, (bool, np.bool_)):
+    if isinstance(value, (np.generic, np.ndarray)) and not value.ndim:
+        value = value.item()
+    if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, PartialShape):
         return shape_text(value)
@@ -59,8 +61,6 @@ def attribute_text(value: Any) -> str:
         return element_type_of(value).name
     if isinstance(value, (list, tuple, np.ndarray)):
         return ",".join("?" if item is None else attribute_text(item) for item in value)
-    if isinstance(value, np.generic):
-        return str(value.item())
     return str(value)
 
 

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -15,7 +16,9 @@ import irrun
 import tables
 from ir.test_write import told
 from irrun import build as b
+from irrun.build._text import attribute_text
 from irrun.opdef import Op, all_ops, resolve
+from irrun.types import PartialShape
 from kit import Case, Shapes, Values, build, compare, tensor
 from oracle import Oracle
 
@@ -256,21 +259,54 @@ def test_refusals_of_and_in_bodies_are_told_at_the_line_of_the_call() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "call"),
+    ("told", "call"),
     [
         ("IR204", lambda x: b.Broadcast(x, [4], mod="numpy")),
         ("IR203", lambda x: b.Broadcast(x, [4], mode="nump")),
         ("IR202", lambda x: b.Concat(x, x)),
-        ("IR205", lambda x: b.Broadcast(x)),
-        ("IR205", lambda x: b.Broadcast(x, axes_mapping=[0])),
+        (
+            'IR205 Broadcast "broadcast": has 1 input; Broadcast-3 takes 2 to 3 (data, target_shape, axes_mapping?)',
+            lambda x: b.Broadcast(x),
+        ),
+        ('IR205 Broadcast "broadcast": input 1 is missing', lambda x: b.Broadcast(x, axes_mapping=[0])),
+        ("has 3 inputs; Add-1 takes 2 (a, b)", lambda x: b.Add(x, x, x)),
+        ("has 0 inputs; Einsum-7 takes 1 or more (inputs…)", lambda x: b.Einsum(equation="a->a")),
         ("IR301", lambda x: b.Broadcast(x, np.ones(1))),
         ("IR302", lambda x: b.Add(x, np.arange(4))),
     ],
 )
-def test_refusals(code: str, call: Any) -> None:
+def test_refusals(told: str, call: Any) -> None:
     with pytest.raises(irrun.ModelError) as caught:
         call(b.parameter([4]))
-    assert [d.code for d in caught.value.diagnostics] == [code]
+    (found,) = caught.value.diagnostics
+    assert told in f"{found.code} {found.message}"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "true"),
+        (np.bool_(True), "true"),
+        (np.bool_(False), "false"),
+        (np.array(True), "true"),
+        (np.array([True, False]), "true,false"),
+        ([np.True_, None], "true,?"),
+        (np.int8(-3), "-3"),
+        (np.array(3, np.int64), "3"),
+        (np.array([[1, 2], [3, 4]]), "1,2,3,4"),
+        (np.float32(0.25), "0.25"),
+        (ml_dtypes.bfloat16(0.25), "0.25"),
+        (np.str_("a"), "a"),
+        (np.float32, "f32"),
+        (np.dtype("int64"), "i64"),
+        (PartialShape.parse("1,?"), "1,?"),
+    ],
+    ids=repr,
+)
+def test_the_text_of_an_attribute(value: Any, text: str) -> None:
+    """A scalar of numpy is written as the scalar of Python that it equals."""
+    assert attribute_text(value) == text
+    assert attribute_text([value]) == text
 
 
 def test_build_is_an_attribute_of_irrun() -> None:
