@@ -101,10 +101,9 @@ def expose(model: Model | PathLike, value: str, name: str | None = None) -> Mode
     called = name or next(iter(port.names), value)
     for result in model.results:
         if called in model.result_names(result):
-            if model.feeds[result.id][:1] == ((id, position),) and name is None:
+            if model.feeds[result.id][:1] == ((id, position),):
                 raise refused(model, f'"{value}" is an output already', "leave the option out", result)
-            if model.feeds[result.id][:1] != ((id, position),):
-                raise refused(model, f'another output is called "{called}"', "choose another name", result)
+            raise refused(model, f'another output is called "{called}"', "choose another name", result)
     fresh = max(model.layers) + 1
     own = f"{called}/result"
     while own in {layer.name for layer in model.layers.values()}:

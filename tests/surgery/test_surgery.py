@@ -112,9 +112,35 @@ def test_exposing_an_inner_value(convnet: irrun.Model, image: np.ndarray, value:
     np.testing.assert_array_equal(outputs["inner"], tap)
 
 
-def test_a_value_that_is_an_output_already(convnet: irrun.Model) -> None:
-    with pytest.raises(irrun.ModelError, match=r'IR608.*"out" is an output already'):
-        surgery.expose(convnet, "out")
+@pytest.mark.parametrize(
+    ("value", "name", "said"),
+    [
+        ("out", None, r'IR608.*"out" is an output already; leave the option out'),
+        ("out", "out", r'IR608.*"out" is an output already'),
+        ("logits", "out", r'IR608.*another output is called "out"; choose another name'),
+        ("block1/pool:9", "x", r'IR608.*MaxPool "block1/pool" has no such output; its output ports are 1, 2'),
+        ("block1/poo", "x", r'IR606.*"block1/poo".*did you mean "block1/pool"'),
+    ],
+)
+def test_values_that_cannot_be_exposed(convnet: irrun.Model, value: str, name: str | None, said: str) -> None:
+    with pytest.raises(irrun.ModelError, match=said):
+        surgery.expose(convnet, value, name)
+
+
+def test_the_names_of_exposed_values(convnet: irrun.Model, image: np.ndarray) -> None:
+    """An output again under another name, a value under the name of another layer, and Results whose names are taken."""
+    edited = surgery.expose(convnet, "out", "again")
+    edited = surgery.expose(edited, "block1/relu", "flatten")
+    edited = surgery.rename_layer(edited, "block1/pool", "logits/result")
+    edited = surgery.expose(edited, "logits")
+    assert [edited.result_name(r) for r in edited.results] == ["out", "again", "flatten", "logits"]
+    assert len({layer.name for layer in edited.layers.values()}) == len(edited.layers)
+    assert not irrun.check(edited).errors
+    taps = irrun.compile(convnet)(image, taps=["block1/relu", "logits"]).taps
+    outputs = irrun.run(edited, image)
+    np.testing.assert_array_equal(outputs["again"], outputs["out"])
+    np.testing.assert_array_equal(outputs["flatten"], taps["block1/relu"])
+    np.testing.assert_array_equal(outputs["logits"], taps["logits"])
 
 
 # ---------------------------------------------------------------------------------------------
