@@ -33,8 +33,9 @@ def samples_of(model: Model, inputs: Inputs, count: int, seed: int) -> Iterator[
     else:
         given = cast("Iterable[Mapping[Any, np.ndarray]]", inputs)
     for number, feeds in enumerate(given):
-        arrays = {model.known_input(key): np.asarray(array) for key, array in feeds.items()}
-        yield {**draw(model, seed + number, given=dict(feeds)), **arrays}
+        arrays = {key: np.asarray(array) for key, array in feeds.items()}
+        own = {model.known_input(key): array for key, array in arrays.items()}
+        yield {**draw(model, seed + number, given=arrays), **own}
 
 
 @dataclass(frozen=True)

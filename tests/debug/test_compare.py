@@ -230,12 +230,18 @@ def test_a_comparator(run: Compare, tmp_path: Path) -> None:
     paths = _pair(tmp_path, lambda wrong: b.Add(b.parameter([2], name="x"), 1.1 if wrong else 1.0, name="sum"))
     names: list[str] = []
 
-    def signs(reference: np.ndarray, candidate: np.ndarray, name: str) -> bool:
+    def signs(reference: np.ndarray, candidate: np.ndarray, name: str) -> np.bool_:
         names.append(name)
-        return bool((np.sign(reference) == np.sign(candidate)).all())
+        return (np.sign(reference) == np.sign(candidate)).all()
 
     assert run(*paths, comparator=signs).agrees
     assert names == ["sum", "y"]
+    assert run(*paths, comparator=lambda *_: True).agrees
+    assert run(*paths, comparator=lambda *_: "").agrees
+    for answer in (False, np.False_):
+        comparison = run(*paths, comparator=lambda *_, answer=answer: answer)
+        assert comparison.first is not None
+        assert comparison.first.layer.measurement.problem == "the comparator returned False"
     comparison = run(*paths, comparator=lambda *_: "the sums differ")
     assert comparison.first is not None
     assert comparison.first.layer.measurement.problem == "the sums differ"

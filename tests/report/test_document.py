@@ -112,6 +112,39 @@ def test_findings_know_their_layer() -> None:
     assert rows(doc["layers"])[finding["layer"]]["name"] == "broadcast"
 
 
+EXAMPLE = """\
+<layer type="Broadcast" version="opset3">
+  <data mode="numpy"/>
+  <input>
+    <port id="0"><dim>16</dim><dim>1</dim><dim>1</dim></port>
+    <port id="1"><dim>4</dim> <!--The tensor contains 4 elements: [1, 16, 5, 5]--></port>
+  </input>
+  <output><port id="2"><dim>1</dim><dim>16</dim><dim>5</dim><dim>5</dim></port></output>
+</layer>
+"""
+
+
+@pytest.mark.parametrize(
+    ("feeds", "origins", "said", "size"),
+    [
+        (None, {}, ["random, seed 0", "from the comment at line 5"], 400),
+        ({0: np.full((16, 1, 1), 2, np.float32)}, {}, ["as passed", "from the comment at line 5"], 400),
+        ({"1": np.array([1, 16, 2, 2])}, {}, ["random, seed 0", "as passed"], 64),
+        ({1: [1, 16, 2, 2]}, {1: "from x.npy"}, ["random, seed 0", "from x.npy"], 64),
+    ],
+    ids=["neither", "first", "second", "with-its-origin"],
+)
+def test_where_an_input_comes_from(
+    feeds: Any, origins: dict[int, str], said: list[str], size: int, tmp_path: Path
+) -> None:
+    """What is passed counts more than a comment of the file, and a comment more than random numbers."""
+    path = tmp_path / "example.xml"
+    path.write_text(EXAMPLE)
+    doc = document(path, feeds, origins=origins)
+    assert [row["from"] for row in doc["run"]["inputs"]] == said
+    assert {row["size"] for row in rows(doc["statistics"])} >= {size}
+
+
 def test_a_comparison_gives_errors(tmp_path: Path) -> None:
     feeds = {"a": np.ones((1, 3, 4), np.float32), "b": np.array([[0], [1], [2]], np.float32)}
     doc = document(SAMPLES / "wrong_scale.xml", feeds, side=str(SAMPLES / "elementwise.xml"))
