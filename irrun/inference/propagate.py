@@ -279,7 +279,7 @@ def declared_inside(model: Model, id: int) -> Value:
     port = layer.outputs[0] if layer.outputs else fed[1] if fed else layer.inputs[0]
     element_type, shape = port.type, port.shape
     if layer.outputs:  # only the attribute `shape` of a Parameter distinguishes a scalar from an unknown rank
-        own = PartialShape.parse(layer.attributes.get("shape", "..."))
+        own = PartialShape.parse(layer.attributes["shape"]) if "shape" in layer.attributes else None
         shape = shape if own is None else own
         element_type = ElementType.parse(layer.attributes.get("element_type", "")) or element_type
     return Value(element_type or ELEMENT_TYPES["dynamic"], UNKNOWN_RANK if shape is None else shape)
