@@ -213,15 +213,13 @@ class Source:
         return [0, *accumulate(map(_starts, blocks))]
 
     def place_in_data(self, offset: int) -> int:
-        """Return the byte of ``data`` at which the character at a byte of ``utf8`` begins.
+        """Return the byte of ``data`` at which the character begins that begins at a byte of ``utf8``.
 
         Raises UnicodeEncodeError if a character cannot be written in the encoding of the file.
         """
         block = offset // _BLOCK
-        start = self._block_start(block)
-        if start > offset:  # the block begins with the rest of a character that begins in the block before
-            block, start = block - 1, self._block_start(block - 1)
-        return self._data_before[block] + len(self.utf8[start:offset].decode().encode(codec_of(self.data)[1]))
+        before = self.utf8[self._block_start(block) : offset]
+        return self._data_before[block] + len(before.decode().encode(codec_of(self.data)[1]))
 
     @cached_property
     def _data_before(self) -> list[int]:

@@ -137,8 +137,7 @@ def _curve(layers: Sequence[Layer]) -> list[Text]:
         layers[i * len(layers) // _MAX_CURVE_ROWS : (i + 1) * len(layers) // _MAX_CURVE_ROWS]
         for i in range(_MAX_CURVE_ROWS)
     ]
-    worst = [max(group, key=lambda layer: layer.measurement.error) for group in groups if group]
-    shown = list(layers) if len(layers) <= _MAX_CURVE_ROWS else worst
+    shown = [max(group, key=lambda layer: layer.measurement.error) for group in groups if group]
     width = min(max(len(printable(layer.label)) for layer in shown), 40)
     lines = []
     for layer in shown:

@@ -86,6 +86,42 @@ def test_attributes(encoding: str, node: int, attribute: str, line: int, column:
     assert span(Source("x.xml", ENCODINGS[encoding]), node, attribute) == (line, column, text)
 
 
+PARENTS = [None, 0, 1, 2, 2, 4, 4, 4, 1, 8]
+"""The parent of each element of ``ELEMENTS``."""
+
+
+def _ancestors(node: int | None) -> list[int]:
+    return [] if node is None else [node, *_ancestors(PARENTS[node])]
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_elements_at_a_line_and_column(encoding: str) -> None:
+    """An element is found from its first column up to the first column of the next one."""
+    source = Source("x.xml", ENCODINGS[encoding])
+    last = None
+    for line, text in enumerate(TEXT.split("\n"), 1):
+        begun = {column: node for node, (at, column, _) in enumerate(ELEMENTS) if at == line}
+        first = min(begun.values(), default=last)
+        assert source.around(line) == _ancestors(first)
+        for column in range(1, len(text) + 2):
+            last = begun.get(column, last)
+            assert source.around(line, column) == _ancestors(last), (line, column)
+    assert source.around(0) == source.around(0, 1) == source.around(99) == source.around(99, 1) == []
+
+
+@pytest.mark.parametrize(("encoding", "mark"), [("utf-16", 2), ("utf-16-be", 2), ("utf-32", 4), ("utf-8-sig", 3)])
+def test_the_byte_of_a_character_in_a_file_of_another_encoding(encoding: str, mark: int) -> None:
+    """Characters of two to four bytes stand at every place relative to the border of a block of 4,096 bytes."""
+    for shift in range(4):
+        text = f"<net a='{'x' * (4077 + shift)}é€😀é😀{'y' * 4066}😀😀'/>"
+        data = (b"\xfe\xff" if encoding == "utf-16-be" else b"") + text.encode(encoding)
+        source = Source("x.xml", data)
+        plain = encoding.replace("utf-8-sig", "utf-8").replace("utf-16-be", "utf-16be")
+        width = {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}.get(plain, plain)
+        for at in (*range(4060, 4100), *range(len(text) - 10, len(text) + 1)):
+            assert source.place_in_data(len(text[:at].encode())) == mark + len(text[:at].encode(width)), (shift, at)
+
+
 def test_first_line_with_a_byte_order_mark() -> None:
     source = Source("x.xml", b"\xef\xbb\xbf<net><a/></net>")
     assert source.span(0) == Span(1, 1, 6)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import copy
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import irrun
 import warm
 from irrun import build as b
 from irrun import engines
+from irrun.cli import _comparison
 from irrun.debug import comparison
 from irrun.engines import Engine, Limits, Side
 from places import SAMPLES
@@ -52,6 +54,34 @@ def _running(two: list[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
 def _error(result: Result) -> str:
     assert result.exit_code == 2, result.output
     return result.stderr
+
+
+def _shown(errors: Sequence[float]) -> list[str]:
+    """The lines of the curve for layers named 0, 1, 2 … with these errors."""
+    layers: Any = [
+        SimpleNamespace(label=f"{number}", agrees=True, measurement=SimpleNamespace(error=error))
+        for number, error in enumerate(errors)
+    ]
+    return [line.plain for line in _comparison._curve(layers)]
+
+
+@pytest.mark.parametrize("count", [1, 23, 24, 25, 47, 48, 50, 100, 1000])
+def test_the_rows_of_the_curve_share_the_layers(count: int) -> None:
+    """At most 24 rows. Each shows the worst of as many layers as the others, or one more; together they are all."""
+    last = [int(line.split()[0]) for line in _shown([1 + number for number in range(count)])]
+    first = [int(line.split()[0]) for line in _shown([1 + count - number for number in range(count)])]
+    assert len(first) == len(last) == min(count, 24)
+    assert first == [0, *(end + 1 for end in last[:-1])]
+    assert last[-1] == count - 1
+    sizes = {end - start + 1 for start, end in zip(first, last)}
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_the_bars_of_the_curve_are_logarithmic() -> None:
+    """A third of a bar for three powers of ten, none for 1e-9 and less, and a whole one for 1 and more."""
+    errors = [0, 1e-12, 1e-9, 1e-6, 1e-3, 1, 5, float("inf")]
+    assert [line.count("█") for line in _shown(errors)] == [0, 0, 0, 10, 20, 30, 30, 30]
+    assert _shown([1e-3])[0].split()[:2] == ["0", "0.001"]
 
 
 def test_sides_that_differ(call):
