@@ -1,16 +1,135 @@
-"""The same on a Dask cluster of two processes on this machine."""
+"""Models on a Dask cluster: of threads of this process, and of two processes on this machine."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import irrun.dask
 from fleets import batch, check, contents, dask, run, write_inputs, write_network
+from irrun import build as b
+from irrun.fleet.workers import Lost
+
+WEIGHTS = np.array([[1, -1], [0, 2], [3, 0]], np.float32)
+ROWS = np.arange(21, dtype=np.float32).reshape(7, 3)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """``product`` is the rows times ``WEIGHTS``, ``whole`` the sums of the rows as integers."""
+    x = b.parameter(["?", 3], "f32", name="x")
+    whole = b.Convert(b.ReduceSum(x, [1], keep_dims=True), destination_type="i64")
+    irrun.save_model(b.model({"product": b.MatMul(x, b.constant(WEIGHTS)), "whole": whole}), tmp_path / "net.xml")
+    return tmp_path / "net.xml"
+
+
+@pytest.mark.parametrize("scatter", [False, True])
+def test_many_inputs_give_their_outputs_in_order(scatter: bool, client: Any, model: Path) -> None:
+    """They are taken as results are read: three for each thread."""
+    taken: list[int] = []
+
+    def feeds() -> Iterator[dict[str, np.ndarray]]:
+        for number in range(40):
+            taken.append(number)
+            yield {"x": ROWS[:2] + number}
+
+    results = irrun.dask.run_many(client, model, feeds(), scatter=scatter)
+    found = [next(results)]
+    assert len(taken) < 20
+    found += results
+    assert len(found) == len(taken) == 40
+    for number, outputs in enumerate(found):
+        assert list(outputs) == ["product", "whole"]
+        np.testing.assert_array_equal(outputs["product"], (ROWS[:2] + number) @ WEIGHTS)
+        np.testing.assert_array_equal(outputs["whole"], [[3 + 3 * number], [12 + 3 * number]])
+
+
+def test_weights_of_another_name(client: Any, model: Path) -> None:
+    """Both where workers read the files, and where these travel; a file that changes is read again."""
+    other = model.with_name("other.bin")
+    for factor in (1, 2):
+        data = np.frombuffer(model.with_suffix(".bin").read_bytes(), np.uint8).copy()
+        at = data.tobytes().index(WEIGHTS.tobytes())
+        data[at : at + WEIGHTS.nbytes] = np.frombuffer((WEIGHTS * factor).tobytes(), np.uint8)
+        other.write_bytes(data.tobytes())
+        for scatter in (False, True):
+            (found,) = irrun.dask.run_many(client, model, [ROWS], weights=other, scatter=scatter)
+            np.testing.assert_array_equal(found["product"], ROWS @ WEIGHTS * factor)
+
+
+def test_errors_reach_the_program(client: Any, model: Path) -> None:
+    with pytest.raises(irrun.FeedError, match=r"has shape \[2,2\]"):
+        list(irrun.dask.run_many(client, model, [ROWS, np.zeros((2, 2), np.float32)]))
+    with pytest.raises(irrun.ExecutionError, match=r"IR604.*memory.*1\.0 KiB allowed"):
+        list(irrun.dask.run_many(client, model, [np.zeros((999, 3), np.float32)], max_memory=1024))
+    with pytest.raises(irrun.ReadError, match=r"none\.xml"):
+        list(irrun.dask.run_many(client, model.with_name("none.xml"), [ROWS]))
+    with pytest.raises(irrun.ExecutionError, match=r"IR604.*ended twice.*run it alone"):
+        irrun.dask._outputs(model, Lost())
+
+
+@pytest.mark.parametrize("scatter", [False, True])
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize(
+    ("output", "dtype"), [(0, np.float32), ("product", np.float32), (1, np.int64), ("whole", np.int64)]
+)
+def test_blocks(output: int | str, dtype: Any, batch: int, scatter: bool, model: Path) -> None:
+    """Chunks of rows of any number stay; chunks of columns are joined."""
+    pytest.importorskip("dask")
+    import dask.array
+
+    wanted = ROWS @ WEIGHTS if dtype is np.float32 else ROWS.sum(axis=1, keepdims=True).astype(np.int64)
+    chunks: Any = (3, 1, 3), (2, 1)
+    array = dask.array.from_array(ROWS, chunks=chunks)
+    mapped = irrun.dask.map_blocks(model, array, output=output, batch=batch, scatter=scatter)
+    assert (mapped.shape, mapped.dtype, mapped.chunks[0]) == (wanted.shape, dtype, (3, 1, 3))
+    np.testing.assert_array_equal(mapped.compute(scheduler="synchronous"), wanted)
+    empty = irrun.dask.map_blocks(model, array[:0], output=output, batch=batch, scatter=scatter)
+    assert empty.compute(scheduler="synchronous").shape == (0, wanted.shape[1])
+
+
+def _with_two_inputs(x: b.Node) -> b.Node:
+    return b.Add(x, b.parameter(["?", 3], "f32", name="other"))
+
+
+@pytest.mark.parametrize(
+    ("make", "output", "said"),
+    [
+        (b.ReLU, 1, r"IR601.*has no output 1; its outputs are y"),
+        (b.ReLU, -1, r"IR601.*has no output -1"),
+        (b.ReLU, "z", r"IR601.*has no output 'z'"),
+        (_with_two_inputs, 0, r"IR601.*needs a model with one input, this one has 2; use run_many"),
+        (lambda x: b.ReduceSum(x, [0]), 0, r'IR601.*the shape of "y" is not known before a run, or has no row'),
+        (b.NonZero, 0, r'IR601.*the shape of "y" is not known'),
+        (lambda x: b.ReLU(b.parameter(["?", 4], "f32", name="wide")), 0, r"IR601.*has shape \[1,3\]"),
+    ],
+    ids=["beyond", "negative", "unknown", "two-inputs", "no-row", "of-contents", "columns"],
+)  # fmt: skip
+def test_what_cannot_be_mapped(make: Any, output: int | str, said: str, tmp_path: Path) -> None:
+    pytest.importorskip("dask")
+    import dask.array
+
+    irrun.save_model(b.model({"y": make(b.parameter(["?", 3], "f32", name="x"))}), tmp_path / "net.xml")
+    with pytest.raises(irrun.FeedError, match=said):
+        irrun.dask.map_blocks(tmp_path / "net.xml", dask.array.from_array(ROWS), output=output)
+
 
 SCRIPT = """
 import sys
