@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from checking.test_checker import chain, changed
 from irrun.cli import cli
+from irrun.cli._fixing import _unified
 from nets import Net
 from places import SAMPLES
 
@@ -62,6 +63,21 @@ def patched(before: bytes, diff: bytes) -> bytes:
         assert (len(after) + 1, len(written)) == (int(to), int(length))
         after += written
     return b"".join(after + lines[at:])
+
+
+@pytest.mark.parametrize("end", [3, 4, 60])
+@pytest.mark.parametrize("taken", [0, 1, 7, 8, 9, 40])
+@pytest.mark.parametrize("put", [0, 1, 8, 9, 17, 40])
+def test_a_diff_takes_and_puts_no_more_lines_than_differ(taken: int, put: int, end: int) -> None:
+    """Lines that are all different, so that there is one shortest diff, amid three lines above and below."""
+    above, below = [f"above {n}\n" for n in range(60)], [f"below {n}\n" for n in range(end)]
+    old, new = [f"old {n}\n" for n in range(taken)], [f"new {n}\n" for n in range(put)]
+    before, after = ("".join([*above, *lines, *below]).encode() for lines in (old, new))
+    wanted = ["--- net.xml\n", "+++ net.xml\n"]
+    if taken or put:
+        wanted += [f"@@ -58,{6 + taken} +58,{6 + put} @@\n", *(f" {line}" for line in above[-3:])]
+        wanted += [*(f"-{line}" for line in old), *(f"+{line}" for line in new), *(f" {line}" for line in below[:3])]
+    assert list(_unified("net.xml", before, after)) == wanted
 
 
 def test_diff_of_what_is_right(call, tmp_path):

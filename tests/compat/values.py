@@ -81,6 +81,8 @@ for text in (
     "Shape([1, 2, 3])", "Shape()", "Shape([1, 2, 3])[1]", "Shape([1, 2, 3])[1:]", "Shape([1, 2]) == [1, 2]",
     "Shape([1, 2]) != (1, 2)", "Shape([1, 2]) == PartialShape([1, 2])", "Shape([1, 2]) == PartialShape([1, -1])",
     "Shape([1, 2]).to_string()", "list(Shape((4, 5)))", "len(Shape([1, 2]))", "Shape([1, 2]) == [1, 3]",
+    *(f"PartialShape([1, 2]) {sign} {other}" for sign in ("==", "!=")
+      for other in ("5", "1.5", "'1,2'", "None", "{1: 2}", "[1, 2]", "(1, 3)", "Shape([1, 2])")),
 ):  # fmt: skip
     show(text)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from irrun.conformance import Case, Run, harness, read_run, run, starter
 from irrun.diagnostics import EngineError, ReadError
-from irrun.engines import Limits
+from irrun.engines import Engine, Limits
 from recorded import suite
 
 pytestmark = pytest.mark.processes
@@ -88,7 +89,14 @@ def test_a_faulty_harness_loses_exactly_the_cases_that_its_faults_touch(faulty: 
         cases += [well[number % len(well)]] if number < len(well) else []
         cases += _first(operation)
     limits = Limits(seconds=12, memory=1 << 29)
-    found = run(suite(), cases, lambda limits: harness(faulty, limits), tmp_path / "results", limits=limits, jobs=2)
+    started: list[Limits] = []
+
+    def start(limits: Limits) -> AbstractContextManager[Engine]:
+        started.append(limits)
+        return harness(faulty, limits)
+
+    found = run(suite(), cases, start, tmp_path / "results", limits=limits, jobs=2)
+    assert started == [limits, limits]
     assert len(found.results) == len(cases)
     lost = {result.name.split("/")[0]: result.outcome for result in found.results.values() if result.status == "failed"}
     assert lost == TOUCHED

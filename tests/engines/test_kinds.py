@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Final
+from types import SimpleNamespace
+from typing import Any, ClassVar, Final
 
 import pytest
 from click.testing import CliRunner
@@ -37,6 +39,42 @@ def test_every_kind_is_whole() -> None:
 
 def test_the_script_of_a_reproduction_runs_every_engine_that_is_bisected() -> None:
     assert {kind.harness for kind in KINDS.values() if kind.is_bisected} == reproduce.ENGINES.keys()
+
+
+class _Core:
+    """What the script uses of openvino.Core, and what it was asked for."""
+
+    compiled: ClassVar[list[tuple[str, str, dict[str, object]]]] = []
+
+    def read_model(self, path: str) -> str:
+        return path
+
+    def compile_model(self, model: str, device: str, properties: dict[str, object]) -> Any:
+        self.compiled.append((model, device, properties))
+        return SimpleNamespace(create_infer_request=lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "device", "properties"),
+    [
+        ({}, "CPU", {}),
+        ({"precision": "bf16"}, "CPU", {"INFERENCE_PRECISION_HINT": "bf16"}),
+        ({"threads": "3"}, "CPU", {"INFERENCE_NUM_THREADS": 3}),
+        (
+            {"device": "GPU", "precision": "f32", "threads": "1"},
+            "GPU",
+            {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1},
+        ),
+    ],
+    ids=str,
+)
+def test_the_script_of_a_reproduction_sets_what_the_side_had_set(
+    settings: dict[str, str], device: str, properties: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _Core.compiled.clear()
+    monkeypatch.setitem(sys.modules, "openvino", SimpleNamespace(Core=_Core, __version__="1"))  # type: ignore[arg-type]
+    reproduce.openvino(settings)
+    assert _Core.compiled == [("model.xml", device, properties)]
 
 
 @pytest.mark.parametrize("page", engine_tables.PAGES, ids=lambda page: page.stem)

@@ -260,6 +260,25 @@ def test_a_clause_is_named(row: Broken) -> None:
         assert caught.value.label == row.clause, caught.value
 
 
+OF_CONTENTS: Final = (
+    "backwards", "negative", "beyond", "unknown-left", "unknown-joint", "no-map", "descends", "short", "side", "mode",
+)  # fmt: skip
+"""What the ids of rows end with whose inputs have right types and shapes."""
+
+
+@pytest.mark.parametrize("type", LAYERS)
+def test_a_clause_of_shapes_is_named_without_contents(type: str) -> None:
+    for row in (row for row in BROKEN if row.type == type and row.by in ("both", "infer")):
+        op, inputs = row.layer
+        site, values = _sites(op, inputs)
+        found = ""
+        try:
+            infer(op, site, [Value(value.type, value.shape) for value in values], {})
+        except Refused as refused:
+            found = refused.label
+        assert found == ("" if row.inputs and row.id.endswith(OF_CONTENTS) else row.clause), row
+
+
 @pytest.mark.parametrize("cls", [cls for cls in OURS if labels(cls)], ids=lambda cls: cls.type)
 def test_every_clause_has_a_row(cls: type[Op]) -> None:
     assert labels(cls).keys() == {row.clause for row in BROKEN if row.type == cls.type}

@@ -26,8 +26,10 @@ from irrun.fuzz import (
     explain,
     explained,
     explanations,
+    jobs,
     judge,
     reduced,
+    reducing,
     run_jobs,
     single_layers,
     summary,
@@ -386,3 +388,61 @@ def test_jobs_do_the_models_of_one_process() -> None:
     late = Figures()
     deque(run_jobs(Job(3, None, Limits(), 0, 2, deadline=0.0), 1, late), maxlen=0)
     assert late.graphs == 0
+    assert not late.interrupted
+
+
+def test_ctrl_c_ends_all_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes before any process has begun. None of the graphs is grown then."""
+    monkeypatch.setattr(jobs, "BLOCK", 5)
+    as_completed, times = jobs.as_completed, iter([KeyboardInterrupt])
+
+    def interrupted(waiting: Any) -> Any:
+        for error in times:
+            raise error
+        return as_completed(waiting)
+
+    monkeypatch.setattr(jobs, "as_completed", interrupted)
+    figures = Figures()
+    parts = list(run_jobs(Job(3, None, Limits(), 0, 10), 1, figures))
+    assert (parts, figures.graphs, figures.interrupted) == ([[], []], 0, True)
+
+
+def test_a_graph_is_reduced_until_nothing_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a chain that fails whatever is left of it, one layer stays; after the last trial a chain stays as it is."""
+    tried: list[Graph] = []
+
+    def fails(graph: Graph) -> bool:
+        tried.append(graph)
+        return True
+
+    small = reduced(_chain("ReLU", "Tanh", "Abs"), fails)
+    assert len([node for node in small.nodes if node.kind == "layer"]) == 1
+    assert not small.is_dynamic()
+    assert len(small.calls) == 1
+    tried.clear()
+    monkeypatch.setattr(reducing, "_MAX_TRIALS", 8)
+    long = replace(_chain(*["ReLU"] * 15), calls=[{}], open={})
+    assert reduced(long, lambda graph: bool(tried.append(graph))) == long
+    assert len(tried) == 8
+
+
+@pytest.mark.parametrize("since", [1, 3, 11])
+def test_a_model_has_the_layers_of_its_graph(since: int) -> None:
+    """Each version, attribute, number of outputs and connection."""
+    cls = versions()[f"TopK-{since}"]
+    attributes = {"axis": "1", "mode": "min", "sort": "value"}
+    nodes = [
+        Node("parameter", type="f32", shape=(2, 5)),
+        Node("constant", type="i64", shape=(), data=np.array(3)),
+        Node("layer", cls, attributes, [Ref(0), Ref(1)], outputs=2),
+        Node("constant", type="i64", shape=(), data=np.array(1)),
+        Node("parameter", type="i64", shape=(3,), data=np.array([1, 1, 1])),
+        Node("layer", versions()["VariadicSplit-1"], {}, [Ref(2), Ref(3), Ref(4)], outputs=3),
+    ]
+    model = Graph(1, nodes, [Ref(2, 1), Ref(5, 2)], [{}]).model()
+    top, split = (layer for layer in model.layers.values() if layer.type in ("TopK", "VariadicSplit"))
+    assert (top.version, split.version) == (f"opset{since}", "opset1")
+    assert attributes.items() <= top.attributes.items()
+    assert (len(top.outputs), len(split.outputs)) == (2, 3)
+    assert model.feeds[split.id][0] == (top.id, 0)
+    assert [model.feeds[result.id][0] for result in model.results] == [(top.id, 1), (split.id, 2)]

@@ -142,8 +142,8 @@ def test_what_is_no_gelu() -> None:
 
 @pytest.mark.parametrize("turned", [False, True], ids=["k", "k-transposed"])
 @pytest.mark.parametrize("mask", [None, [4, 6], [2, 1, 1, 6]], ids=str)
-@pytest.mark.parametrize("scale", [None, "Multiply", "Divide"])
-def test_attention(scale: str | None, mask: list[int] | None, turned: bool) -> None:
+@pytest.mark.parametrize(("scale", "axis"), [(None, -1), ("Multiply", -1), ("Divide", 3)])
+def test_attention(scale: str | None, axis: int, mask: list[int] | None, turned: bool) -> None:
     q = b.parameter([2, 3, 4, 8], "f32", name="q")
     k = b.parameter([2, 3, 8, 6] if turned else [2, 3, 6, 8], "f32", name="k")
     v = b.parameter([2, 3, 6, 7], "f32", name="v")
@@ -152,7 +152,7 @@ def test_attention(scale: str | None, mask: list[int] | None, turned: bool) -> N
         scores = getattr(b, scale)(scores, number(3))
     if mask:
         scores = b.Add(b.constant(random(*mask)), scores)
-    out = b.MatMul(b.SoftMax(scores, axis=-1), v)
+    out = b.MatMul(b.SoftMax(scores, axis=axis), v)
     feeds = [random(2, 3, 4, 8), random(*(dim.lo for dim in k.shape)), random(2, 3, 6, 7)]
     assert found(out, *feeds) == ["ScaledDotProductAttention"]
 

@@ -158,6 +158,39 @@ def test_winograd_filters_count() -> None:
     assert irrun.compile(model, max_memory=16 * MIB, exact=False)(np.zeros((1, 256, 16, 16), np.float32))[0].max() == 0
 
 
+BODIES: dict[str, tuple[Callable[[b.Node, b.Node], b.Node], int]] = {
+    "a branch": (lambda x, c: b.If(c, x, then=lambda a: b.Sin(a), otherwise=lambda a: b.Cos(a)), 4),
+    "a branch of three": (lambda x, c: b.If(c, x, then=_product, otherwise=lambda a: b.Cos(a)), 12),
+    "the other branch of three": (lambda x, c: b.If(c, x, then=lambda a: b.Cos(a), otherwise=_product), 12),
+    "an iteration and the one before": (lambda x, c: b.Loop(3, True, x, body=lambda i, a: (True, b.Sin(a))), 9),
+    "three values and the iteration before": (
+        lambda x, c: b.Loop(3, True, x, body=lambda i, a: (True, _product(a))),
+        17,
+    ),
+    "rows of one KiB, and all of them": (
+        lambda x, c: b.TensorIterator(b.sliced(x), body=lambda a: b.concatenated(b.Sin(a))),
+        9,
+    ),
+}
+"""Bodies on an array of 4 MiB, each with the MiB that it takes. A Loop also takes a few bytes for the counter."""
+
+
+def _product(x: b.Node) -> b.Node:
+    return b.Multiply(b.Sin(x), b.Cos(x))
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_bodies_take_what_their_layers_take(name: str) -> None:
+    make, mebibytes = BODIES[name]
+    model = b.model(make(b.parameter([1024, 1024], name="x"), b.parameter([], "boolean", name="c")))
+    with pytest.raises(irrun.ExecutionError, match="IR604"):
+        irrun.compile(model, max_memory=(mebibytes - 1) * MIB, exact=True)
+    executable = irrun.compile(model, max_memory=mebibytes * MIB, exact=True)
+    feeds = {"x": SQUARE, "c": np.array(name != "the other branch of three")}
+    with allocating_at_most(mebibytes * MIB + MIB // 4):
+        executable({key: array for key, array in feeds.items() if key == "x" or "branch" in name})
+
+
 @pytest.mark.parametrize("count", [64, None])
 def test_pieces_that_a_loop_collects(count: int | None) -> None:
     """64 pieces of 64 KiB are 4 MiB, and as many again when they are concatenated."""
