@@ -201,12 +201,13 @@ def block(*, target: int = 0) -> Executable:
     mask = b.parameter([1, None, None, None], "boolean", name="mask")
     half = WIDTH // 2
 
-    def rotated(x: b.Node) -> b.Node:
-        high = b.Multiply(b.Slice(x, [half], [2**63 - 1], [1], [3]), np.float32(-1))
-        other = b.Concat([high, b.Slice(x, [0], [half], [1], [3])], axis=-1)
+    def rotated(x: b.Node, cut: int, joined: int) -> b.Node:
+        """``cut`` and ``joined`` are the last axis, each counted from either end."""
+        high = b.Multiply(b.Slice(x, [half], [2**63 - 1], [1], [cut]), np.float32(-1))
+        other = b.Concat([high, b.Slice(x, [0], [half], [1], [cut])], axis=joined)
         return b.Add(b.Multiply(x, cos), b.Multiply(other, sin))
 
-    query, key, value = rotated(heads[0]), rotated(heads[1]), heads[2]
+    query, key, value = rotated(heads[0], 3, -1), rotated(heads[1], -1, 3), heads[2]
     sinks: list[b.Node] = []
     repeated: list[b.Node] = []
     length = None
