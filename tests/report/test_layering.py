@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,20 @@ def test_edges_that_could_be_crossed_are_not() -> None:
     """Two chains, side by side, whose nodes come in another order on each layer."""
     places = boxes([(0, 3), (1, 2), (2, 5), (3, 4)], 6)
     assert (places[0][0] < places[1][0]) == (places[3][0] < places[2][0]) == (places[4][0] < places[5][0])
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("turned", [False, True], ids=["from-the-root", "to-the-root"])
+def test_the_edges_of_a_tree_do_not_cross(turned: bool, seed: int) -> None:
+    """Two edges between the same layers cross if their upper ends and their lower ends come in different orders."""
+    rng = np.random.default_rng(seed)
+    edges = [(int(rng.integers(max(0, node - 9), node)), node) for node in range(1, 30)]
+    layout = laid_out(dict.fromkeys(range(30), SIZE), [(29 - b, 29 - a) if turned else (a, b) for a, b in edges], float)
+    lines = [part for points in layout.edges.values() for part in pairwise(points)]
+    for (a, top), (b, bottom) in lines:
+        for (c, other_top), (d, other_bottom) in lines:
+            if (top, bottom) == (other_top, other_bottom):
+                assert (a - c) * (b - d) >= -1e-6
 
 
 def test_cycles_are_drawn() -> None:

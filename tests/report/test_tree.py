@@ -126,6 +126,14 @@ def test_groups_without_cycles_are_left_alone() -> None:
     assert untangled([0, 1, 2, 3], groups, reads.__getitem__, float) == groups  # type: ignore[arg-type]
 
 
+def test_of_equal_parts_of_a_hub_the_one_that_begins_first_keeps_its_group() -> None:
+    """The hub {1, 6} and {3, 4}: 3 reads 2, so that {3, 4} joins 2. It ends before 6, which reads 1 and 5."""
+    reads = {0: [], 1: [0], 2: [1], 3: [2], 4: [3], 5: [4], 6: [1, 5]}
+    groups = {0: 0, 1: 9, 6: 9, 3: 9, 4: 9, 2: 2, 5: 2}
+    found = untangled(range(7), groups, reads.__getitem__, int)
+    assert found == {0: 0, 1: 9, 6: 9, 2: 2, 3: 2, 4: 2, 5: 2}
+
+
 def test_the_largest_part_of_a_hub_keeps_its_group() -> None:
     """0 → 1 → 2 → 3 → 4 → 5 with the hub {1, 3, 4, 5}: 3 to 5 are its largest part, and 1 joins 0, which it reads."""
     reads = {0: [], **{n: [n - 1] for n in range(1, 6)}}

@@ -19,6 +19,7 @@ import irrun
 from irrun import build as b
 from irrun.cli import cli
 from irrun.running import dump
+from nets import Net
 from places import SAMPLES
 
 CONVNET = SAMPLES / "convnet.xml"
@@ -138,9 +139,20 @@ class _Fails:
 
 
 def test_the_index_of_a_run_that_failed(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError), irrun.Dump(tmp_path / "d") as values:
+    folder = tmp_path / "not" / "yet"
+    with pytest.raises(AssertionError), irrun.Dump(folder) as values:
         irrun.compile(_model())(X, hooks=[values, _Fails()])
-    assert _index(tmp_path / "d")[-1]["layer"] == "loop"
+    assert _index(folder)[-1]["layer"] == "loop"
+
+
+def test_outputs_that_the_file_leaves_out_are_not_kept(tmp_path: Path) -> None:
+    """TopK has two outputs; the file declares the first, which alone is read."""
+    net = Net()
+    x, k = net.parameter("f32", "3", name="x"), net.const("i64", "", (1).to_bytes(8, "little"), name="k")
+    how = {"axis": 0, "mode": "max", "sort": "value", "index_element_type": "i32"}
+    net.result(net.add("TopK", [x, k], [("FP32", "1")], opset="opset11", name="top", **how))
+    outputs = irrun.compile(net.save(tmp_path))([[2.0, 5.0, 3.0]], taps="*")
+    assert {name: array.tolist() for name, array in outputs.taps.items()} == {"x": [2, 5, 3], "k": 1, "top": [5]}
 
 
 # ---------------------------------------------------------------------------------------------
