@@ -18,7 +18,7 @@ from ir.test_write import told
 from irrun import build as b
 from irrun.build._text import attribute_text
 from irrun.opdef import Op, all_ops, resolve
-from irrun.types import PartialShape
+from irrun.types import INF, PartialShape
 from kit import Case, Shapes, Values, build, compare, tensor
 from oracle import Oracle
 
@@ -309,6 +309,18 @@ def test_the_text_of_an_attribute(value: Any, text: str) -> None:
     assert attribute_text([value]) == text
 
 
+def test_the_documentation_of_a_function() -> None:
+    documentation = b.Broadcast.__doc__ or ""
+    paragraphs = documentation.split("\n\n")
+    assert paragraphs[0] == "Replicate ``data`` so that it fits ``target_shape``."
+    assert paragraphs[2].startswith("C1  ``axes_mapping`` is connected")
+    inputs, attributes, versions, specification = paragraphs[-4:]
+    assert inputs.startswith("Inputs: data (any), target_shape (int), axes_mapping (int).")
+    assert attributes == 'Attributes: mode: one of "numpy", "explicit", "bidirectional".'
+    assert versions.startswith("Versions: opset 1, 3.")
+    assert specification.endswith("/movement/broadcast-3.html")
+
+
 def test_build_is_an_attribute_of_irrun() -> None:
     code = (
         "import irrun, sys; assert 'irrun.build' not in sys.modules; print(irrun.build.parameter([2], name='x').shape)"
@@ -366,6 +378,17 @@ def test_what_is_carried_may_grow(tmp_path: Path, oracle: Oracle) -> None:
     loop = b.Loop(3, True, x, body=lambda i, a: (True, b.Concat(a, a, axis=0)))
     assert loop.shape.rank == 2
     _same(oracle, b.model(loop), tmp_path, [X])
+
+
+def test_one_of_two_that_are_carried_may_grow() -> None:
+    """It grows by the row that stays as it is."""
+    x = b.parameter([1, 3])
+    loop = b.Loop(3, True, x, x, body=lambda i, grows, stays: (True, b.Concat(grows, stays, axis=0), b.Abs(stays)))
+    grown, stayed = loop
+    assert (grown.shape[0].hi, str(stayed.shape)) == (INF, "[1,3]")
+    outputs = irrun.run(b.model([grown, stayed]), [X], strict=True).arrays
+    np.testing.assert_array_equal(outputs[0], np.concatenate([X, X, abs(X), abs(X)]))
+    np.testing.assert_array_equal(outputs[1], abs(X))
 
 
 def test_tensor_iterator(tmp_path: Path, oracle: Oracle) -> None:
