@@ -186,6 +186,21 @@ def test_a_chain_ends_at_what_is_told_already_or_at_so_many_links() -> None:
     assert told(everything=True, told=places("relu-second")) == [(place, 0) for place in places(*layers[:3])]
 
 
+def test_a_chain_counts_the_layers_that_it_skips() -> None:
+    """Jumps over 32 layers that an earlier question has recorded change no count."""
+    last: Any = b.parameter([1, 1, 80], "f32", name="x")
+    last = b.MaxPool(last, strides=[2], pads_begin=[0], pads_end=[0], kernel=[2], dilations=[1], name="pool")[0]
+    for number in range(100):
+        last = b.ReLU(last, name=f"relu{number}")
+    model = b.model({"y": last})
+    ids = {layer.name: layer.id for layer in model.layers.values()}
+    trace = Trace(model)
+    for number in (99, 99, 70, 90, 40):
+        link, parameter = chain(Place(trace, ids[f"relu{number}"], 0, 2), most=9)
+        assert (link.derivation.place.layer, link.through) == (ids["pool"], number)
+        assert (parameter.derivation.place.layer, parameter.through) == (ids["x"], 0)
+
+
 def test_a_convolution_that_keeps_a_dim_only_passes_it_on(tmp_path: Path) -> None:
     x = b.parameter([1, 2, "?"], "f32", name="x")
     last: object = x

@@ -14,7 +14,8 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs
 import irrun
 from irrun.conformance.suite import Case
 from irrun.ir.schema import relax_ng, xsd
-from irrun.opdef import all_ops, find
+from irrun.ir.schema.vocabulary import described
+from irrun.opdef import all_ops, find, resolve
 from marks import BROKEN, BrokenModel
 from nets import Net
 from places import ROOT
@@ -256,3 +257,23 @@ def test_emacs_completes(typed: str, proposed: list[str], tmp_path: Path) -> Non
         cwd=tmp_path, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert sorted(done.stdout.split()) == sorted(proposed)
+
+
+@pytest.mark.parametrize(
+    ("type", "since", "name", "text"),
+    [
+        ("Assign", 6, "variable_id", "text (required)"),
+        ("AUGRUCell", 15, "clip", "a number (default: 0.0)"),
+        ("AUGRUCell", 15, "linear_before_reset", "true or false (default: false)"),
+        ("AUGRUCell", 15, "activations_alpha", "numbers separated by commas"),
+        ("Bincount", 17, "minlength", "an integer (default: 0)"),
+        ("Bucketize", 3, "output_type", "an element type such as f32 or i64 (default: i64)"),
+        ("Col2Im", 15, "strides", "integers separated by commas (default: 1,1)"),
+        ("Col2Im", 15, "output_size", "integers separated by commas"),
+    ],
+)
+def test_what_an_attribute_holds(type: str, since: int, name: str, text: str) -> None:
+    """With its default, unless it has none or an empty list."""
+    cls = resolve(type, since)
+    assert cls is not None
+    assert described(cls.attributes[name]) == text
