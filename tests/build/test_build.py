@@ -309,6 +309,11 @@ def test_the_text_of_an_attribute(value: Any, text: str) -> None:
     assert attribute_text([value]) == text
 
 
+def test_the_name_of_a_model() -> None:
+    assert b.model(b.ReLU(b.parameter([1]))).name == "model"
+    assert b.model(b.ReLU(b.parameter([1])), name="net").name == "net"
+
+
 def test_the_documentation_of_a_function() -> None:
     documentation = b.Broadcast.__doc__ or ""
     paragraphs = documentation.split("\n\n")

@@ -178,4 +178,14 @@ show("results['less']")
 kept = request.infer([a, b])["less"]
 request.infer([5 * a, b])
 show("kept")
+
+# without share_inputs, what an array holds later does not count
+passed = a.copy()
+request.infer([passed, b])
+passed[0] = 100
+show("request.infer()['less']")
+request.start_async([passed, b])
+request.wait()
+passed[0] = 200
+show("request.infer()['less']")
 np.savez(out_path, less=compiled([a, b])["less"], more=compiled([a, b])["more"])

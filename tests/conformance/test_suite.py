@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -25,7 +26,7 @@ from conformance.in_process import InProcess
 from irrun.base.source import Source
 from irrun.checking.checker import check
 from irrun.conformance import Case, Step, Suite, judge
-from irrun.conformance.judging import judged
+from irrun.conformance.judging import difference, judged
 from irrun.conformance.suite import SUITE, Operation, read_suite, tensor_record, to_record, write_suite
 from irrun.diagnostics import Diagnostic, ReadError
 from irrun.ir.parse import Parsed, parse
@@ -275,6 +276,21 @@ def test_values_are_judged(want: np.ndarray, detail: str, tmp_path: Path) -> Non
     assert (result.status, result.detail) == ("failed" if detail else "passed", detail)
 
 
+@pytest.mark.parametrize(
+    ("got", "want", "rtol", "is_equal"),
+    [
+        (np.float64(1 + 1e-9), np.float64(1), 1e-12, False),
+        (np.float64(1 + 1e-9), np.float64(1), 1e-8, True),
+        (np.int64(2**53 + 1), np.int64(2**53), 0, False),
+        (np.uint8(255), np.uint8(0), 0.1, False),
+        (ml_dtypes.bfloat16(1.5), ml_dtypes.bfloat16(1.25), 0.1, False),
+        (ml_dtypes.bfloat16(1.5), ml_dtypes.bfloat16(1.25), 0.25, True),
+    ],
+)
+def test_numbers_are_compared_as_precisely_as_their_type(got: Any, want: Any, rtol: float, is_equal: bool) -> None:
+    assert (difference(np.array(got), np.array(want), rtol, 0) == "") == is_equal
+
+
 def test_a_model_to_refuse_that_is_accepted_has_failed(tmp_path: Path) -> None:
     case = _values(_SAME, verdict="refuse", clause="C1")
     result = judge(case, InProcess(exact=True), tmp_path)
@@ -286,6 +302,8 @@ def test_a_refusal_where_values_are_due_has_failed(tmp_path: Path) -> None:
     result = judge(case, InProcess(exact=True), tmp_path)
     assert (result.status, result.outcome) == ("failed", "refusal")
     assert "Unheard" in result.detail
+    result = judge(replace(case, xml=case.xml.replace("Unheard", "Unheard" * 90)), InProcess(exact=True), tmp_path)
+    assert (len(result.detail), result.detail[-1]) == (300, "…")
 
 
 def test_an_open_case_is_recorded(tmp_path: Path) -> None:

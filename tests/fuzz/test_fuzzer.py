@@ -120,6 +120,27 @@ def test_a_graph_without_a_fault_agrees() -> None:
     assert judge(_chain("ReLU", "Tanh", "Abs"), Faulty("Exp", _doubled)) is None
 
 
+@pytest.mark.parametrize("compared", [False, True], ids=["random-alone", "one-that-is-not"])
+def test_random_numbers_are_not_compared(compared: bool) -> None:
+    """Nor what is computed from them; another output of the same model is."""
+
+    def moved(outputs: Outputs) -> Outputs:
+        return Outputs(tuple(Output(o.names, o.type, o.array + np.float32(1000)) for o in outputs.outputs), 0)
+
+    nodes = [
+        Node("constant", type="i64", shape=(1,), data=np.array([4])),
+        Node("constant", type="f32", shape=(), data=np.zeros((), np.float32)),
+        Node("constant", type="f32", shape=(), data=np.ones((), np.float32)),
+        Node("layer", versions()["RandomUniform-8"], {"output_type": "f32"}, [Ref(0), Ref(1), Ref(2)]),
+        Node("layer", versions()["Tanh-1"], {}, [Ref(3)]),
+        Node("parameter", type="f32", shape=(4,), data=np.ones(4, np.float32)),
+        Node("layer", versions()["Abs-1"], {}, [Ref(5)]),
+    ]
+    found = judge(Graph(1, nodes, [Ref(3), Ref(4), *[Ref(6)] * compared], [{}]), Faulty("RandomUniform", moved))
+    assert (found is not None) == compared
+    assert found is None or "output 2" in found.detail
+
+
 def test_a_distance_that_rounding_explains_is_none() -> None:
     """Sin of large numbers moves by all of its range when its input is rounded; Tanh of small ones does not."""
 

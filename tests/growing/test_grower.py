@@ -74,6 +74,12 @@ def test_what_graphs_consist_of() -> None:
     assert found >= {"unranked", "bounds", "f16", "bf16", "f64", "i64", "boolean", "string"}
 
 
+def test_rare_operations_are_preferred() -> None:
+    """Sixty graphs of about five layers have more than a hundred different operations."""
+    grower = Grower(5)
+    assert len({name for number in range(60) for name in grower.grow(number).versions()}) > 100
+
+
 def test_chains_know_what_inference_finds() -> None:
     """The dims of each tensor come from the rules of numpy, which open ones included."""
     compared = 0
