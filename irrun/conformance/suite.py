@@ -55,12 +55,13 @@ class Step:
     """One inference: its inputs and its expected outputs, as records of tensors in the order of the model.
 
     With ``reset``, the variables of the model have their initial values again before it. ``outputs`` is empty in a case
-    without expected values.
+    without expected values. ``seen`` are then the outputs that engines gave, on which no verdict rests.
     """
 
     inputs: Sequence[Mapping[str, Any]] = ()
     outputs: Sequence[Mapping[str, Any]] = ()
     reset: bool = False
+    seen: Sequence[Mapping[str, Any]] = ()
 
     def feeds(self) -> list[np.ndarray]:
         """Return the arrays of the inputs."""
@@ -228,7 +229,12 @@ def _line(record: Mapping[str, Any]) -> bytes:
 def to_record(case: Case) -> dict[str, Any]:
     """Return the object of JSON that the line of a case has. Fields that are empty are left out."""
     steps = [
-        {"inputs": list(step.inputs), "outputs": list(step.outputs), **({"reset": True} if step.reset else {})}
+        {
+            "inputs": list(step.inputs),
+            "outputs": list(step.outputs),
+            **({"reset": True} if step.reset else {}),
+            **({"seen": list(step.seen)} if step.seen else {}),
+        }
         for step in case.steps
     ]
     fields = {
@@ -256,5 +262,5 @@ def from_record(record: Mapping[str, Any]) -> Case:
     """Return the case of a line. Raises KeyError, TypeError or ValueError if a field is missing, unknown or wrong."""
     if record["verdict"] not in VERDICTS:
         raise ValueError(f"there is no verdict {record['verdict']!r}")
-    steps = [Step(s["inputs"], s["outputs"], s.get("reset", False)) for s in record.get("steps", ())]
+    steps = [Step(s["inputs"], s["outputs"], s.get("reset", False), s.get("seen", ())) for s in record.get("steps", ())]
     return Case(**{**record, "bin": base64.b64decode(record.get("bin", "")), "steps": steps})

@@ -15,8 +15,7 @@ from irrun.growing.bodies import BODIES
 from irrun.growing.chain import Axis, Chain, Tensor, fixed
 from irrun.growing.choices import Dice
 from irrun.growing.converted import CONVERTED
-from irrun.growing.drafts import MAX_ELEMENTS, STRUCTURE, Draft, Port, random_contents, versions
-from irrun.growing.frequencies import weight
+from irrun.growing.drafts import MAX_ELEMENTS, STRUCTURE, Draft, Port, random_contents, versions, weight
 from irrun.growing.graphs import Graph, Node, Ref, Stored
 from irrun.growing.idioms import IDIOMS
 from irrun.growing.layers import LAYERS

@@ -1,7 +1,5 @@
 """ReverseSequence: the beginning of each sequence of a batch in reverse order.  Spec: movement/reverse-sequence-1."""
 
-import math
-
 import numpy as np
 
 from irrun.opdef import Op, Refused, Site, Value, attr, op, ports
@@ -50,7 +48,6 @@ class ReverseSequence(Op):
 
 
 def _check_length(length: float, steps: int) -> None:
-    length = int(length) if math.isfinite(length) else length
     # OpenVINO treats a length of 0 as 1; in the specification, lengths begin at 1
     if not 0 <= length <= steps or length != int(length):
         raise Refused(f"seq_lengths has the entry {length}, but the sequences have {steps} elements", "C4")

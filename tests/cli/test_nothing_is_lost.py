@@ -122,7 +122,7 @@ def writes(tree: ast.AST) -> bool:
             return True
         modes = {a.value for a in [*node.args, *(k.value for k in node.keywords)] if isinstance(a, ast.Constant)}
         is_archive = isinstance(node.func, ast.Attribute) and "archive" in ast.unparse(node.func.value)
-        if name == "open" and not is_archive and modes & {"w", "wb", "w+b", "x", "xb", "a", "ab"}:
+        if name == "open" and not is_archive and modes & {"w", "wb", "w+b", "x", "xb", "x+b", "a", "ab"}:
             return True
     return False
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from irrun.conformance.suite import DECLARATIONS, Case, Operation, Suite
+from irrun.specification import Wording, wording
 from irrun.types import ELEMENT_TYPES, ElementType
 from places import ROOT
 
@@ -39,6 +40,8 @@ A hole is a clause, an element type or a kind of declaration that no case of an 
 - *rounding*: the page allows integers, but does not say how the operation rounds what is none.
 - *random*: the numbers of the outputs are random.
 - *one declaration*: the operation has no input whose shape may be unknown, or its tables have no dynamic rows.
+- *silent*: no sentence of the page is contradicted by a model that irrun refuses, so its cases are open.
+- *undefined*: the page leaves all values of its cases open.
 - *no row*: the tables of the tests have no row. These are gaps.
 
 | operation | hole | reason |
@@ -64,9 +67,14 @@ def holes(suite: Suite) -> Iterator[tuple[str, str, str]]:
     by_operation = _by_operation(suite.cases)
     for name, operation in sorted(suite.operations.items()):
         cases = by_operation[name]
-        clauses = [label for label in operation.clauses if label not in _clauses(cases)]
-        if clauses:
-            yield name, f"clauses {', '.join(clauses)}", "no row"
+        page = wording(name)
+        for reason, silent in (("silent", True), ("no row", False)):
+            clauses = [
+                label for label in operation.clauses
+                if label not in _clauses(cases) and (page is not None and _is_silent(page, label)) == silent
+            ]  # fmt: skip
+            if clauses:
+                yield name, f"clauses {', '.join(clauses)}", reason
         by_reason: dict[str, list[str]] = defaultdict(list)
         for type in operation.types:
             if type not in _types(cases):
@@ -77,7 +85,12 @@ def holes(suite: Suite) -> Iterator[tuple[str, str, str]]:
         if declared:
             yield name, f"declared as {', '.join(declared)}", "one declaration" if len(declared) == 2 else "no row"
         if not any(case.verdict == "values" for case in cases):
-            yield name, "values", "no row"
+            yield name, "values", "undefined" if any(case.verdict == "open" for case in cases) else "no row"
+
+
+def _is_silent(page: Wording, label: str) -> bool:
+    """Return whether a page says nothing that a clause, or each row of it, could rest on."""
+    return label in page.silent or any(key.split("-")[0].upper() == label for key in page.silent)
 
 
 def _by_operation(cases: Sequence[Case]) -> Mapping[str, list[Case]]:

@@ -66,10 +66,8 @@ def settled(case: Case) -> Case:
 
 
 def _opened(case: Case, sentence: str, note: str) -> Case:
-    steps = [replace(step, outputs=()) for step in case.steps]
-    return replace(
-        case, verdict="open", sentence=sentence, note=case.note or note, clause="", steps=steps, rtol=0.0, atol=0.0
-    )
+    steps = [replace(step, outputs=(), seen=step.outputs) for step in case.steps]
+    return replace(case, verdict="open", sentence=sentence, note=case.note or note, clause="", steps=steps)
 
 
 def _class(case: Case) -> type[Op]:
@@ -166,10 +164,10 @@ def _faults(case: Case, page: Wording) -> Iterator[str]:
     if case.verdict == "refuse":
         yield from _clause_faults(case, page)
         return
-    if behaviour := undefined(case, page):
-        yield f"it has expected values, but the page leaves open: {behaviour}"
     if beyond := _beyond(case, page):
         yield f"the page does not allow {', '.join(sorted(beyond))}"
+    elif behaviour := undefined(case, page):
+        yield f"it has expected values, but the page leaves open: {behaviour}"
     yield from _tolerance_faults(case)
 
 

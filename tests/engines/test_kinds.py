@@ -14,7 +14,7 @@ import engine_tables
 from irrun.cli import cli
 from irrun.engines import KINDS
 from irrun.engines.harnesses import reproduce
-from irrun.engines.kinds import OPTIONS
+from irrun.engines.kinds import OPTIONS, PRECISIONS, properties
 from places import ROOT
 
 HARNESSES: Final = Path("engines", "harnesses")
@@ -55,26 +55,24 @@ class _Core:
 
 
 @pytest.mark.parametrize(
-    ("settings", "device", "properties"),
+    ("options", "device", "asked"),
     [
         ({}, "CPU", {}),
         ({"precision": "bf16"}, "CPU", {"INFERENCE_PRECISION_HINT": "bf16"}),
-        ({"threads": "3"}, "CPU", {"INFERENCE_NUM_THREADS": 3}),
-        (
-            {"device": "GPU", "precision": "f32", "threads": "1"},
-            "GPU",
-            {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1},
-        ),
+        ({"threads": "3"}, "CPU", {"INFERENCE_NUM_THREADS": "3"}),
+        ({"KV_CACHE_PRECISION": "u8"}, "CPU", {"KV_CACHE_PRECISION": "u8"}),
+        ({"device": "GPU", "precision": "f32"}, "GPU", PRECISIONS["f32"]),
+        ({"precision": "f32", "KV_CACHE_PRECISION": "u8"}, "CPU", {**PRECISIONS["f32"], "KV_CACHE_PRECISION": "u8"}),
     ],
     ids=str,
 )
 def test_the_script_of_a_reproduction_sets_what_the_side_had_set(
-    settings: dict[str, str], device: str, properties: dict[str, object], monkeypatch: pytest.MonkeyPatch
+    options: dict[str, str], device: str, asked: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _Core.compiled.clear()
     monkeypatch.setitem(sys.modules, "openvino", SimpleNamespace(Core=_Core, __version__="1"))  # type: ignore[arg-type]
-    reproduce.openvino(settings)
-    assert _Core.compiled == [("model.xml", device, properties)]
+    reproduce.openvino({**options, "properties": properties(options)})
+    assert _Core.compiled == [("model.xml", device, asked)]
 
 
 @pytest.mark.parametrize("page", engine_tables.PAGES, ids=lambda page: page.stem)

@@ -19,7 +19,6 @@ from irrun.specification.undefined import (
     algebra,
     conversions,
     elements,
-    general,
     generators,
     images,
     lines,
@@ -37,7 +36,7 @@ from irrun.specification.undefined.forms import Behaviour, Inputs, Undefined
 __all__ = ["BEHAVIOURS", "Behaviour", "Inputs", "Undefined", "shown"]
 
 _FAMILIES: Final = (
-    algebra, conversions, elements, general, generators, images, lines, movement, numbers,
+    algebra, conversions, elements, generators, images, lines, movement, numbers,
     regions, signals, sorting, sparse, states, windows,
 )  # fmt: skip
 

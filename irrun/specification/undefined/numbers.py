@@ -1,4 +1,4 @@
-"""Behaviours of integers that a formula for real numbers does not give."""
+"""Integers that a formula for real numbers does not give, NaN, and what no page defines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,19 @@ def _rounded_integer(op: Any, inputs: Inputs) -> Undefined:
     return exact != np.floor(exact)
 
 
+def _always(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All elements: the page does not define them."""
+    return True
+
+
+def _nan(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All outputs, if an input has a NaN."""
+    return any(array is not None and array.dtype.kind in "fV" and bool(np.isnan(array).any()) for array in inputs)
+
+
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "overflowing-sum": _overflowing_sum,
     "rounded-integer": _rounded_integer,
+    "nan": _nan,
+    "no-definition": _always,
 }
