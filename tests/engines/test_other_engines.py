@@ -68,7 +68,7 @@ def test_the_core_lacks_kernels_and_state(evaluate: Engine, tmp_path: Path) -> N
 
 
 # ---------------------------------------------------------------------------------------------
-# onnxruntime, alone and behind openvino2onnx
+# onnxruntime, alone and behind onnxifier
 
 ONNXRUNTIME = {
     "onnxruntime/__init__.py": """
@@ -98,7 +98,7 @@ class InferenceSession:
 """,
     "onnxruntime/capi/__init__.py": "",
     "onnxruntime/capi/onnxruntime_pybind11_state.py": "class NotImplemented(Exception): pass\n",
-    "openvino2onnx/__init__.py": '''
+    "onnxifier/__init__.py": '''
 import re
 from onnx import TensorProto, helper
 
@@ -113,7 +113,7 @@ def convert(path, print_passes):
     return helper.make_model(helper.make_graph(nodes, "g", [x], [y]), opset_imports=[helper.make_opsetid("", 20)])
 ''',
 }
-"""An onnxruntime that asks ONNX's reference evaluator, and an openvino2onnx that converts one layer."""
+"""An onnxruntime that asks ONNX's reference evaluator, and an onnxifier that converts one layer."""
 
 X = np.array([-1, 2], np.float32)
 
@@ -122,12 +122,12 @@ X = np.array([-1, 2], np.float32)
 def converting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     pytest.importorskip("onnx", reason="onnx is not installed")
     monkeypatch.setenv("PYTHONPATH", str(_files(tmp_path / "packages", ONNXRUNTIME)))
-    with engines.open("openvino2onnx", Limits(120)) as engine:
+    with engines.open("onnxifier", Limits(120)) as engine:
         yield engine
 
 
 def test_an_ir_is_converted(converting: Engine, tmp_path: Path) -> None:
-    assert converting.name == "openvino2onnx 8.8, onnxruntime 9.9 CPU"
+    assert converting.name == "ONNXifier 8.8, onnxruntime 9.9 CPU"
     loaded = converting.load(_written(b.model({"y": b.Abs(b.parameter([2], name="x"))}), tmp_path), inner=True)
     assert isinstance(loaded, Loaded)
     assert [(value.names, value.type, value.shape) for value in loaded.inputs] == [(("x",), "f32", "[2]")]
@@ -142,8 +142,8 @@ def test_an_ir_is_converted(converting: Engine, tmp_path: Path) -> None:
     ("operation", "type", "message"),
     [
         ("Mod", "f32", None),
-        ("HSwish", "f32", "openvino2onnx has no conversion for HSwish"),
-        ("Abs", "i32", "openvino2onnx has no conversion for 'i32'"),
+        ("HSwish", "f32", "ONNXifier has no conversion for HSwish"),
+        ("Abs", "i32", "ONNXifier has no conversion for 'i32'"),
         ("Gelu", "f32", "no kernel of Gelu"),
     ],
 )
@@ -164,10 +164,10 @@ def test_what_the_conversion_lacks_is_no_refusal(
         assert _lacks(outcome) == message
 
 
-def test_onnxruntime_runs_what_openvino2onnx_writes(tmp_path: Path) -> None:
-    pytest.importorskip("openvino2onnx", reason="openvino2onnx is not installed")
+def test_onnxruntime_runs_what_onnxifier_writes(tmp_path: Path) -> None:
+    pytest.importorskip("onnxifier", reason="onnxifier is not installed")
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    with engines.open("openvino2onnx", Limits(120)) as engine:
+    with engines.open("onnxifier", Limits(120)) as engine:
         checks.run(engine, b.model({"y": b.Abs(b.parameter([2], name="x"))}), tmp_path, X)
 
 

@@ -33,7 +33,7 @@ from irrun.engines import Side, parse_side
         ("onnx:m.onnx", "onnx", "m.onnx", {}),
         ("ort[device=GPU]:m.onnx", "ort", "m.onnx", {"device": "GPU"}),
         ("evaluate:m.xml", "evaluate", "m.xml", {}),
-        ("openvino2onnx[threads=2]:m.xml", "openvino2onnx", "m.xml", {"threads": "2"}),
+        ("onnxifier[threads=2]:m.xml", "onnxifier", "m.xml", {"threads": "2"}),
         ("pyopenvino[source=../clone]:m.xml", "pyopenvino", "m.xml", {"source": "../clone"}),
         ("values.npz", "npz", "values.npz", {}),
         ("dump:values", "dump", "values", {}),

@@ -93,7 +93,7 @@ OUTSIDE = {
     "openvino": {"engines"},
     "onnx": {"engines"},
     "onnxruntime": {"engines"},
-    "openvino2onnx": {"engines"},
+    "onnxifier": {"engines"},
     "pyopenvino": {"engines"},
     "numba": {"fast"},
     "llvmlite": {"fast"},

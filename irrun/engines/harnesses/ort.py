@@ -1,6 +1,6 @@
-"""The harness of onnxruntime, which runs ONNX models or, behind openvino2onnx, IR files.
+"""The harness of onnxruntime, which runs ONNX models or, behind ONNXifier, IR files.
 
-It needs onnxruntime and numpy, for inner values also onnx, for IR files also openvino2onnx, and no irrun.
+It needs onnxruntime and numpy, for inner values also onnx, for IR files also onnxifier, and no irrun.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Harness:
         self.name = f"onnxruntime {onnxruntime.__version__} {device}"
         self.converts = "convert" in options
         if self.converts:
-            import openvino2onnx  # pyright: ignore[reportMissingImports]
+            import onnxifier  # pyright: ignore[reportMissingImports]
 
-            self.name = f"openvino2onnx {openvino2onnx.__version__}, {self.name}"
+            self.name = f"ONNXifier {onnxifier.__version__}, {self.name}"
 
     def load(self, path: str, inner: bool) -> dict[str, Any]:
         """Read the model, and return its inputs, its outputs and, if ``inner``, the results of its nodes."""
@@ -103,21 +103,21 @@ class Harness:
 
 
 def _converted(path: str) -> bytes:
-    """Return the ONNX model of an IR. Raises NotImplementedError for what openvino2onnx has no conversion for.
+    """Return the ONNX model of an IR. Raises NotImplementedError for what ONNXifier has no conversion for.
 
     It gives layers that it does not know to ONNX under the same type, which ONNX may not have.
     """
     import onnx
-    import openvino2onnx  # pyright: ignore[reportMissingImports]
+    import onnxifier  # pyright: ignore[reportMissingImports]
 
     try:
-        model = openvino2onnx.convert(path, print_passes=False)
+        model = onnxifier.convert(path, print_passes=False)
     except KeyError as error:
-        raise NotImplementedError(f"openvino2onnx has no conversion for {error}") from None
+        raise NotImplementedError(f"ONNXifier has no conversion for {error}") from None
     opsets = {opset.domain: opset.version for opset in model.opset_import}
     for node in model.graph.node:
         if not onnx.defs.has(node.op_type, opsets.get(node.domain, 1), node.domain):
-            raise NotImplementedError(f"openvino2onnx has no conversion for {node.op_type}")
+            raise NotImplementedError(f"ONNXifier has no conversion for {node.op_type}")
     return model.SerializeToString()
 
 
