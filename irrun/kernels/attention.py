@@ -81,6 +81,12 @@ def attention(
     hides = asked.hides()
 
     def fill(index: Index) -> None:
+        if not filled(index, shift=False):
+            filled(index, shift=True)
+        on_tile_ready((*index[:-1], slice(0, value.shape[-1])))
+
+    def filled(index: Index, *, shift: bool) -> bool:
+        """Return False if weights above 1 may have made infinities of large values."""
         *at, rows, _ = index
         first, seen = (*at, rows), slice(0, min(rows.stop, keys) if hides else keys)
         some, across = query[first], key[(*at, every, seen)]
@@ -91,11 +97,11 @@ def attention(
             weights += mask[(*at, every if down else rows, every if right else seen)]
         if asked.causal:
             weights[..., rows.start :] += _later(rows.stop - rows.start, max(seen.stop - rows.start, 0), weights.dtype)
-        exponentials(weights, weights.ndim - 1, weights)
+        shifted = exponentials(weights, weights.ndim - 1, weights, shift=shift)
         total = sums(weights, weights.ndim - 1)
         part = matmul(weights, value[(*at, seen, every)], whole[first])
         np.divide(part, total, part)
-        on_tile_ready((*first, slice(0, value.shape[-1])))
+        return shifted or bool(np.isfinite(part).all())
 
     counts = *batch, queries, keys
     each_block(

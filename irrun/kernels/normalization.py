@@ -76,17 +76,19 @@ def shifted(x: np.ndarray, axis: int) -> np.ndarray:
     return x - x.max(axis, keepdims=True, initial=-np.inf)
 
 
-def exponentials(x: np.ndarray, axis: int, out: np.ndarray) -> None:
+def exponentials(x: np.ndarray, axis: int, out: np.ndarray, *, shift: bool = False) -> bool:
     """Fill ``out`` with exp(x), or with a finite multiple of it for each row along ``axis``.
 
-    SoftMax is ``out`` divided by its sums along ``axis``.
+    SoftMax is ``out`` divided by its sums along ``axis``. Returns whether no element of ``out`` is above 1, which
+    ``shift`` asks for.
     """
-    short = axis == x.ndim - 1 and 0 < x.shape[axis] <= _MAX_SHORT_ROW_ELEMENTS
+    short = not shift and axis == x.ndim - 1 and 0 < x.shape[axis] <= _MAX_SHORT_ROW_ELEMENTS
     if short and x.min() >= -_MAX_UNSHIFTED and x.max() <= _MAX_UNSHIFTED:  # faster than the maximum of every row
         np.exp(x, out)
-    else:
-        np.subtract(x, np.maximum.reduce(x, axis, keepdims=True, initial=-np.inf), out)
-        np.exp(out, out)
+        return False
+    np.subtract(x, np.maximum.reduce(x, axis, keepdims=True, initial=-np.inf), out)
+    np.exp(out, out)
+    return True
 
 
 _MAX_UNSHIFTED: Final = 60

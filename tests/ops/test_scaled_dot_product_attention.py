@@ -5,7 +5,9 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import pytest
 
+from irrun.kernels.attention import Attention, attention
 from kit import *
 
 _ALL, _CAUSAL = {"causal": False}, {"causal": True}
@@ -115,3 +117,13 @@ CASES = [
     Case("f16", "ScaledDotProductAttention-13", _inputs((1, 2, 4, 8), (1, 2, 5, 8), 6, np.float16), _ALL),
     Case("f64", "ScaledDotProductAttention-13", _inputs((1, 2, 4, 8), (1, 2, 5, 8), 6, np.float64), _ALL),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("score", [-50.0, 0.0, 50.0])
+def test_large_values_stay_finite(score: float) -> None:
+    """Scores that need no shift have exponentials up to exp(60), which large values must not meet."""
+    query, key = np.full((1, 1, 1), score, np.float32), np.ones((1, 1, 2), np.float32)
+    value = np.array([[[1e30], [3e30]]], np.float32)
+    with np.errstate(over="ignore"):
+        result = attention(Attention(query, key, value, 1.0))
+    np.testing.assert_allclose(result, [[[2e30]]], rtol=1e-5)
