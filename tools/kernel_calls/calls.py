@@ -18,8 +18,8 @@ from kernel_calls.models import MODELS, SPECIAL, Draw
 
 __all__ = ["CALLS", "Call", "calls"]
 
-CALLS: Final = 8
-"""The calls of each model: to make a model takes as long as some ten calls of it."""
+CALLS: Final = 24
+"""The calls of each model: making it takes as long as some ten of them."""
 _SPECIAL_SHARE: Final = 0.4
 _REPEATED_SHARE: Final = 0.1
 _JOINED: Final = ("Convolutions", "Rows")
