@@ -58,7 +58,7 @@ def test_a_full_disk(name: str, tmp_path: Path) -> None:
     command, path = COMMANDS[name]
     prepare(tmp_path)
     before = {file: file.read_bytes() for file in tmp_path.iterdir()}
-    environment = {**os.environ, "IRRUN_CACHE_DIR": "", "COLUMNS": "1000"}
+    environment = {**os.environ, "IRRUN_CACHE_DIR": "", "COLUMNS": "1000", "PYTHONDONTWRITEBYTECODE": "1"}
     ended = subprocess.run(
         [sys.executable, "-P", "-c", _LIMITED, "600", *command.split()], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
