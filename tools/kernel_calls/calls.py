@@ -22,7 +22,7 @@ CALLS: Final = 24
 """The calls of each model: making it takes as long as some ten of them."""
 _SPECIAL_SHARE: Final = 0.4
 _REPEATED_SHARE: Final = 0.1
-_JOINED: Final = ("Convolutions", "Rows")
+_JOINED: Final = ("AvgPool", "Convolutions", "Rows")
 """Models of several layers. Sums of huge numbers are infinite in one order and finite in another."""
 _SPREADING: Final = ("Convolution", "MatMul")
 """Models in which a huge number makes errors beside it: in its tile, or where its weight is equal to a zero point."""
