@@ -135,12 +135,21 @@ def _is_bug(error: IrrunError) -> bool:
 
 class _Reference:
     """The defining kernels of a graph, which say what is expected. ``narrow`` counts f64 as f32, in which engines
-    compute it."""
+    compute it.
+
+    Raises Invalid if they refuse what follows from constants alone.
+    """
 
     def __init__(self, inputs: Inputs, model: Model, jitters: int, *, narrow: bool) -> None:
         self.inputs, self.jitters, self.narrow = inputs, jitters, narrow
-        self.exact = compile(model, exact=True, max_memory=_MAX_TENSOR_BYTES)
+        try:
+            self.exact = compile(model, exact=True, max_memory=_MAX_TENSOR_BYTES)
+        except IrrunError as error:
+            if _is_bug(error):
+                raise
+            raise Invalid(str(error)) from error
         self.loose, self.moved = _loose(inputs.graph), set[int]() if narrow else _moved(inputs.graph)
+        self.narrowed = _narrowed(inputs.graph)
 
     def calls(self) -> list[Expected]:
         """Return what each call gives. Raises Invalid if the kernels refuse one.
@@ -189,7 +198,8 @@ class _Reference:
             elif n in self.moved:
                 allowed.append(np.zeros(output.shape))
             else:
-                allowed.append(_allowed(output, [run[n] for run in jittered], narrow=self.narrow))
+                narrow = self.narrow or n in self.narrowed
+                allowed.append(_allowed(output, [run[n] for run in jittered], narrow=narrow))
         return Expected(outputs, allowed)
 
     def judge_layouts(self, expected: Expected) -> Disagreement | None:
@@ -220,6 +230,16 @@ def _moved(graph: Graph) -> set[int]:
         if not is_move or any(ref.node in computed for ref in node.inputs):
             computed.add(number)
     return {n for n, ref in enumerate(graph.results) if ref.node not in computed}
+
+
+def _narrowed(graph: Graph) -> set[int]:
+    """Return the outputs that depend on floats narrower than f64, also where they are converted to f64."""
+    narrow: set[int] = set()
+    for number, node in enumerate(graph.nodes):
+        type = node.type if node.is_input else node.attributes.get("destination_type")
+        if (type in _BASE and type != "f64") or any(ref.node in narrow for ref in node.inputs):
+            narrow.add(number)
+    return {n for n, ref in enumerate(graph.results) if ref.node in narrow}
 
 
 def _arrays(executable: Executable, feeds: list[np.ndarray]) -> list[np.ndarray]:

@@ -24,8 +24,8 @@ _SPECIAL_SHARE: Final = 0.4
 _REPEATED_SHARE: Final = 0.1
 _JOINED: Final = ("AvgPool", "Convolutions", "Rows")
 """Models of several layers. Sums of huge numbers are infinite in one order and finite in another."""
-_SPREADING: Final = ("Convolution", "MatMul")
-"""Models in which a huge number makes errors beside it: in its tile, or where its weight is equal to a zero point."""
+_SPREADING: Final = ("Convolution", "GRUCell", "GRUSequence", "LSTMCell", "LSTMSequence", "MatMul")
+"""Models in which a huge number makes errors beside it: in its tile, or where equal weights cancel it out."""
 _UNDERFLOWING: Final = "ScaledDotProductAttention"
 """A weight that is subnormal in ``exact`` and 0 in a kernel makes NaN of an infinity."""
 _MAX_ERROR: Final = 3e-5
