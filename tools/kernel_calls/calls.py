@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,7 @@ import numpy as np
 import irrun
 from irrun import build as b
 from irrun.growing.layouts import in_layout, repeated
+from irrun.running.executor import Executable
 from kernel_calls.kernels import watched
 from kernel_calls.models import MODELS, SPECIAL, Draw
 
@@ -30,15 +31,14 @@ _ATTENTION: Final = "ScaledDotProductAttention"
 """A weight that is subnormal in ``exact`` and 0 in a kernel makes NaN of an infinity, and a score of huge numbers that is
 NaN where each product is rounded may be infinite where it is not."""
 _MAX_ERROR: Final = 3e-5
-"""The largest error relative to the largest result."""
-_MAX_ERRORS: Final = {"Convolutions": 1e-4, "MatMul": 1e-4, "Rows": 1e-3}
-"""The same where it is more: a product with integers subtracts the product with their zero points."""
-_NOISE: Final = {"MVN": 1e-2, "Rows": 1e-2} | dict.fromkeys(
-    ("GRUCell", "GRUSequence", "LSTMCell", "LSTMSequence"), 1e-6
-)
-"""The size of results that rounding makes: what a normalisation makes of equal numbers, states that cancel out."""
-_NOISE_OF_INPUTS: Final = {"Gelu": 3e-7, "MatMul": 1e-5}
+"""The largest error relative to the largest result, to which the rounding of the inputs adds."""
+_NOISE: Final = {"Gelu": 3e-7, "MatMul": 1e-5, "Rows": 1e-5}
 """The same relative to the largest input. Integers less their zero point may be 500 times less than the integers."""
+_ROUNDINGS: Final = 16
+_ROUNDING: Final = 5e-7
+"""How often, and how far, inputs are changed to see what rounding does to the results."""
+_MAX_DISTANCE: Final = 16
+"""How many times as far as a changed input moves an element it may be away."""
 
 
 @dataclass(frozen=True)
@@ -74,19 +74,38 @@ def calls(type: str, seed: int, number: int) -> Iterator[Call]:
         with warnings.catch_warnings(), np.errstate(all="ignore"), watched() as ran:
             warnings.simplefilter("ignore")
             results = quick(arrays).arrays
-            expected = exact([np.array(array, np.float32, order="C") for array in arrays]).arrays
-        noise = _NOISE.get(type, 0.0) + _NOISE_OF_INPUTS.get(type, 0.0) * max(map(_largest, arrays))
-        found = (_difference(type, a, c, noise, special == "huge") for a, c in zip(results, expected))
+            plain = [np.array(array, np.float32, order="C") for array in arrays]
+            expected = exact(plain).arrays
+            noise = _NOISE.get(type, 0.0) * max(map(_largest, plain))
+            found = [_difference(type, a, c, noise, special == "huge") for a, c in zip(results, expected)]
+            if any(found):  # is it more than rounding?
+                moved = _moved(exact, plain, expected, rng)
+                found = [
+                    _difference(type, a, c, noise + _MAX_DISTANCE * by, special == "huge")
+                    for a, c, by in zip(results, expected, moved)
+                ]
         wrong = next(filter(None, found), "")
         yield Call(type, number, tuple(name for name, _ in placed), special, frozenset(ran | packing), wrong)
+
+
+def _moved(
+    exact: Executable, arrays: Sequence[np.ndarray], expected: Sequence[np.ndarray], rng: np.random.Generator
+) -> list[np.ndarray]:
+    """Return how far each element of the results moves if the inputs are changed by rounding."""
+    moved = [np.zeros(array.shape) for array in expected]
+    for _ in range(_ROUNDINGS):
+        changed = [array * (1 + rng.uniform(-_ROUNDING, _ROUNDING, array.shape)) for array in arrays]
+        for by, other, array in zip(moved, exact([array.astype(np.float32) for array in changed]).arrays, expected):
+            np.fmax(by, np.abs(other.astype(np.float64) - array), out=by)
+    return moved
 
 
 def _largest(array: np.ndarray) -> float:
     return float(np.abs(array[np.isfinite(array)]).max(initial=0))
 
 
-def _difference(type: str, got: np.ndarray, expected: np.ndarray, noise: float, is_huge: bool) -> str:
-    """Return what differs by more than rounding, or nothing. ``is_huge`` says that some inputs are huge."""
+def _difference(type: str, got: np.ndarray, expected: np.ndarray, allowed: float | np.ndarray, is_huge: bool) -> str:
+    """Return what differs by more than rounding and ``allowed``, or nothing. ``is_huge``: some inputs are huge."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return f"{got.dtype}{got.shape} is not {expected.dtype}{expected.shape}"
     finite = np.isfinite(expected)
@@ -99,12 +118,6 @@ def _difference(type: str, got: np.ndarray, expected: np.ndarray, noise: float, 
     if (is_huge and type in _SPREADING) or not finite.any():
         return ""
     a, c = got[finite].astype(np.float64), expected[finite].astype(np.float64)
-    error, most = np.abs(a - c), _MAX_ERRORS.get(type, _MAX_ERROR) * _largest(c)
-    if type == "FakeQuantize" and np.count_nonzero(error > most) <= max(error.size // 100, 1):
-        most = max(
-            most, _largest(c) / 100 if error.size < 100 else np.inf
-        )  # the middle between two steps becomes either
-    if type in _NOISE_OF_INPUTS or _largest(c) < noise:
-        most = max(most, noise)
-    worst = int(np.argmax(error))
-    return f"{a[worst]} is not {c[worst]}, of {_largest(c)}" if error[worst] > most + 1e-37 else ""
+    excess = np.abs(a - c) - np.broadcast_to(allowed, got.shape)[finite] - _MAX_ERROR * _largest(c)
+    worst = int(np.argmax(excess))
+    return f"{a[worst]} is not {c[worst]}, of {_largest(c)}" if excess[worst] > 1e-37 else ""
