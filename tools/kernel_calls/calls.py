@@ -36,7 +36,8 @@ _NOISE: Final = {"Gelu": 3e-7, "MatMul": 1e-5, "Rows": 1e-5}
 """The same relative to the largest input. Integers less their zero point may be 500 times less than the integers."""
 _ROUNDINGS: Final = 16
 _ROUNDING: Final = 5e-7
-"""How often, and how far, inputs are changed to see what rounding does to the results."""
+"""How often inputs are changed to see what rounding does to the results, and how far: relative to themselves, and a
+quarter of that relative to the largest."""
 _MAX_DISTANCE: Final = 16
 """How many times as far as a changed input moves an element it may be away."""
 
@@ -94,10 +95,14 @@ def _moved(
     """Return how far each element of the results moves if the inputs are changed by rounding."""
     moved = [np.zeros(array.shape) for array in expected]
     for _ in range(_ROUNDINGS):
-        changed = [array * (1 + rng.uniform(-_ROUNDING, _ROUNDING, array.shape)) for array in arrays]
+        changed = [array * (1 + _around(rng, array)) + _around(rng, array) * _largest(array) / 4 for array in arrays]
         for by, other, array in zip(moved, exact([array.astype(np.float32) for array in changed]).arrays, expected):
             np.fmax(by, np.abs(other.astype(np.float64) - array), out=by)
     return moved
+
+
+def _around(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
+    return rng.uniform(-_ROUNDING, _ROUNDING, array.shape)
 
 
 def _largest(array: np.ndarray) -> float:
