@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -141,8 +142,15 @@ _OFFERS: dict[str, Callable[[Model, Layer], Any]] = {
 }
 
 
-Bodies = dict[Model, "InferredBody"]
-"""The bodies of a file that were inferred, so that none is inferred twice for the same inputs."""
+class Bodies(dict[Model, "InferredBody"]):
+    """The bodies of a file that were inferred, so that none is inferred twice for the same inputs.
+
+    ``certain`` shape rules, also those outside the bodies, assume nothing: see ``Site``.
+    """
+
+    def __init__(self, *, certain: bool = False) -> None:
+        super().__init__()
+        self.certain = certain
 
 
 def _body(model: Model, bodies: Bodies) -> InferredBody:
@@ -303,7 +311,7 @@ def propagate(
     Outputs with equal type and shape share one Value object. A layer with the same Op instance and the same input
     Values as an earlier layer takes the outputs of that layer if the operation is pure.
     """
-    bodies = {} if bodies is None else bodies
+    bodies = Bodies() if bodies is None else bodies
     shared: dict[tuple[object, ...], Value] = {}
     known: dict[tuple[object, ...], tuple[Value, ...]] = {}
     for id in model.order:
@@ -336,7 +344,8 @@ def _inferred(
         more = needed(op, model, layer)
         if "bodies" in more:
             more["bodies"] = _Bodies({tag: _body(body, bodies) for tag, body in layer.bodies.items()})
-        outputs = infer(op, site(layer, model.unique_names[layer.id]), inputs, more)
+        at = replace(site(layer, model.unique_names[layer.id]), certain=bodies.certain)
+        outputs = infer(op, at, inputs, more)
     except Exception as error:  # if not Refused, a bug in the rule, which must not hide faults elsewhere
         return error
     return outputs[: len(layer.outputs)] or outputs  # a file may leave out the last outputs if they have no consumer

@@ -64,6 +64,8 @@ class Site:
     """The element types that the file declares for these ports; None for a port without a precision."""
     name: str = ""
     """The name of the layer. A Parameter names its unknown dims after it."""
+    certain: bool = False
+    """Whether the rule must not assume what files mean as a rule. Kernels are chosen by what it says then."""
 
     def require(
         self,

@@ -11,8 +11,8 @@ from irrun.types import UNKNOWN_RANK
 class Squeeze15(Op):
     """Remove those of ``axes`` whose dim is 1. If ``axes`` is empty or absent, remove every axis whose dim is 1.
 
-    Shape inference assumes that an unknown dim at one of ``axes`` is 1. With ``allow_axis_skip``, it does not: the rank
-    of the output is then unknown.
+    Shape inference assumes that an unknown dim at one of ``axes`` is 1. With ``allow_axis_skip``, or where it must be
+    certain, it does not: the rank of the output is then unknown.
 
     C1  ``axes`` is a scalar or 1D.
     C2  Each entry of ``axes`` is at least -rank and less than the rank of ``data``.
@@ -36,7 +36,7 @@ class Squeeze15(Op):
         rank = max(len(dims), 1)  # as in OpenVINO, axis 0 of a scalar is allowed and removes nothing
         squeezed = {at.axis(a, rank, "C2") for a in known_axes} or set(range(rank))
         uncertain = [d for i, d in enumerate(dims) if i in squeezed and d.fits(1) and d != 1]
-        if uncertain and (self.allow_axis_skip or not known_axes):
+        if uncertain and (self.allow_axis_skip or at.certain or not known_axes):
             return data.reshaped(UNKNOWN_RANK)
         return data.reshaped([d for i, d in enumerate(dims) if i not in squeezed or not d.fits(1)])
 

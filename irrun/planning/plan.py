@@ -80,7 +80,7 @@ def plan(
         return inferred
 
     # plan bodies first, so that an error in a body is reported at the layer in the body
-    inferred = {} if inferred is None else inferred
+    inferred = Bodies(certain=True) if inferred is None else inferred
     bodies = {
         id: {tag: plan(body, how, inferred=inferred) for tag, body in layer.bodies.items()}
         for id, layer in model.layers.items()

@@ -126,7 +126,7 @@ def test_passes_over_the_body_of_a_loop(carried: int, dims: str) -> None:
 def test_calls_of_a_nested_body() -> None:
     model = b.model(b.ReLU(b.parameter([-1])))
     (parameter_,), (result,) = model.parameters, model.results
-    body = propagate.InferredBody(model, {})
+    body = propagate.InferredBody(model, propagate.Bodies())
     element_type = b.model(b.parameter([1])).parameters[0].outputs[0].type
     assert element_type is not None
     shapes_ = [body({parameter_.id: Value(element_type, PartialShape.of([n]))})[result.id].shape for n in range(65)]

@@ -60,7 +60,7 @@ class Evidence:
     findings: list[Diagnostic] = field(default_factory=list)
     """The diagnostics of this check. The id of a finding is its position in this list."""
 
-    bodies: Bodies = field(default_factory=dict)
+    bodies: Bodies = field(default_factory=Bodies)
     """The inferred bodies of the file. Bodies share this dict with their model."""
     ops: dict[int, Op | None] = field(default_factory=dict)
     """The operation of each layer by layer id; None if irrun does not know it or its attributes are wrong."""
