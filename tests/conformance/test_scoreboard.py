@@ -81,8 +81,8 @@ def test_root_causes() -> None:
         ("wrong", "Add gives other values, which change from run to run"): (1, "Add-1/model/f32-e/static"),
         ("crash", "Add"): (1, "Add-1/model/f32-b/dims"),
         ("accepts", "Add C1 is accepted"): (1, "Add-1/refusal/c1-x"),
-        ("refuses", "no kernel for … of …"): (1, "Add-1/model/i32-a/static"),
-        ("refuses", "not here"): (1, "Add-1/refusal/c1-z"),
+        ("refuses", "Add: no kernel for … of"): (1, "Add-1/model/i32-a/static"),
+        ("refuses", "Add: not here"): (1, "Add-1/refusal/c1-z"),
     }
 
 
@@ -145,6 +145,11 @@ types = ["f32"]
 says = "but"
 page = "p"
 without = ["Loop-*"]
+[[claim]]
+says = "not yet"
+page = "p"
+without = ["Abs-*"]
+releases = ["1.0"]
 [opsets]
 "1.0" = 4
 """
@@ -160,11 +165,33 @@ without = ["Loop-*"]
         ("Gelu-7", ["f32"], "V 1.0.3", False),
         ("Gelu-7", ["f32"], "V 1.05", True),
         ("Gelu-7", ["f32"], "V 2.0", True),
+        ("Abs-1", ["f32"], "V 1.0.3", False),
+        ("Abs-1", ["f32"], "V 1.05", True),
     ],
 )
 def test_what_claims_cover(operation: str, types: list[str], engine: str, covers: bool) -> None:
     case = replace(_case("Add-1/call/x", "values"), operation=operation, types=types)
     assert parsed("v", _FILE).covers(case, engine) == covers
+
+
+@each(
+    "operation, covers",
+    [
+        ("ErfInv-17", True),
+        ("Atan2-17", False),  # newer than the release
+        ("Bincount-17", False),
+        ("AUGRUCell-5", False),  # in no operation set
+        ("Xor-1", False),
+        ("LogicalXor-1", True),
+    ],
+)
+def test_what_openvino_claims(operation: str, covers: bool) -> None:
+    claims = claims_of("OpenVINO 2026.4.1 CPU f32")
+    assert claims is not None
+    assert (
+        claims.covers(replace(_case("Add-1/call/x", "values"), operation=operation), "OpenVINO 2026.4.1 CPU f32")
+        == covers
+    )
 
 
 @each("old, new, said", [("says", "say", "say"), ("vendor", "vendors", "vendors"), ("[opsets]", "[opsets", "line")])

@@ -16,9 +16,10 @@ example:
     "2024.6" = 15
 
 ``names`` is a pattern of the names that the engine gives itself. ``operations`` are patterns of versions (``Tile-1``),
-``without`` those that a page excludes, ``types`` element types, ``declarations`` how inputs are declared. A case is
+``without`` those that a page excludes, ``types`` element types, ``declarations`` how tensors are declared. A case is
 claimed if claims cover its operation, all its element types and its declaration; what no claim of a file mentions
-(``types``, say) is not restricted. ``opsets`` is the newest operation set of a version.
+(``types``, say) is not restricted. A claim with ``releases`` is about versions of the engine that begin so.
+``opsets`` is the newest operation set of a version.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Claim:
     without: Sequence[str] = ()
     types: Sequence[str] = ()
     declarations: Sequence[str] = ()
+    releases: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +65,26 @@ class Claims:
 
     def covers(self, case: Case, engine: str) -> bool:
         """Return whether the engine of this name claims to do a case."""
+        version = self._version(engine)
+        claims = [
+            claim for claim in self.claims if not claim.releases or any(_begins(version, r) for r in claim.releases)
+        ]
+        newest = next((opset for release, opset in self.opsets if _begins(version, release)), None)
         return (
-            any(_matches(case.operation, claim.operations) for claim in self.claims)
-            and not any(_matches(case.operation, claim.without) for claim in self.claims)
-            and self._has_opset(case, engine)
-            and _within(case.types, [type for claim in self.claims for type in claim.types])
-            and _within([case.declaration], [kind for claim in self.claims for kind in claim.declarations])
+            any(_matches(case.operation, claim.operations) for claim in claims)
+            and not any(_matches(case.operation, claim.without) for claim in claims)
+            and (newest is None or int(case.operation.rpartition("-")[2]) <= newest)
+            and _within(case.types, [type for claim in claims for type in claim.types])
+            and _within([case.declaration], [kind for claim in claims for kind in claim.declarations])
         )
 
-    def _has_opset(self, case: Case, engine: str) -> bool:
-        """Return whether the engine's version has the operation set that added the operation."""
+    def _version(self, engine: str) -> str:
         match = re.fullmatch(self.names, engine)
-        version = "" if match is None else match.groupdict().get("version") or ""
-        newest = next((opset for start, opset in self.opsets if f"{version}.".startswith(f"{start}.")), None)
-        return newest is None or int(case.operation.rpartition("-")[2]) <= newest
+        return "" if match is None else match.groupdict().get("version") or ""
+
+
+def _begins(version: str, release: str) -> bool:
+    return f"{version}.".startswith(f"{release}.")
 
 
 def _matches(operation: str, patterns: Sequence[str]) -> bool:
