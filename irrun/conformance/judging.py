@@ -21,7 +21,7 @@ STATUSES: Final = ("passed", "failed", "recorded", "skipped")
 """``recorded`` is what an engine does with an open case, and ``skipped`` a case that it was not asked. Neither counts
 as passed."""
 
-_MAX_DETAIL_CHARS: Final = 300
+_MAX_DETAIL_CHARS: Final = 1000
 """The most characters of a detail."""
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from irrun.base.text import printable
 from irrun.conformance.claims import claims_of
 from irrun.conformance.judging import Result
+from irrun.conformance.reasons import reason
 from irrun.conformance.running import Run
 from irrun.conformance.suite import BASES, Case, Suite
 from irrun.diagnostics import ReadError, diagnostic
@@ -230,33 +231,18 @@ def _size(case: Case) -> tuple[int, str]:
     return len(case.xml) + len(case.bin), case.name
 
 
-_NOISE: Final = (
-    (r"Exception from [^:]+:\d+:?", ""),
-    (r"(src|inference|core|plugins?)/[\w/.-]+:\d+:?", ""),
-    (r"\"[^\"]*\"|'[^']*'|\[[^\]]*\]|\([^)]*\)|\{[^}]*\}", "…"),
-    (r"\b\w*\d[\w.:]*", "…"),
-    (r"(…[\s,:;]*)+", "… "),
-)
-"""What differs between messages of one cause, and what replaces it."""
-_MAX_CAUSE_CHARS: Final = 110
-"""The most characters of a message that tell causes apart."""
-
-
 def _cause(case: Case, what: str, result: Result) -> str:
     """Return the root cause of a finding in words.
 
     Refusals have the engine's message in common, without names and numbers. Wrong values, crashes and what is accepted
     have the operation and, if there is one, the clause.
     """
-    if what != "refuses":
-        type = case.operation.rpartition("-")[0]
-        detail = {"wrong": " gives other values", "accepts": " is accepted", "crash": ""}[what]
-        unstable = ", which change from run to run" if result.outcome == "unstable" else ""
-        return f"{type} {case.clause}".rstrip() + detail + unstable
-    text = result.detail
-    for pattern, new in _NOISE:
-        text = re.sub(pattern, new, text)
-    return " ".join(text.split())[:_MAX_CAUSE_CHARS] or "no message"
+    type = case.operation.rpartition("-")[0]
+    if what == "refuses":
+        return reason(type, result.detail)
+    detail = {"wrong": " gives other values", "accepts": " is accepted", "crash": ""}[what]
+    unstable = ", which change from run to run" if result.outcome == "unstable" else ""
+    return f"{type} {case.clause}".rstrip() + detail + unstable
 
 
 def scoreboard(suite: Suite, cases: Sequence[Case], runs: Sequence[Run]) -> Scoreboard:
