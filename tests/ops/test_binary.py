@@ -32,7 +32,7 @@ VALUES = [
     Values(f"rules-pdpd-{a}-{b}-{axis}", "Add-1", [arange(*a), arange(*b)], arange(*a) + arange(*b).reshape(aligned), pdpd(axis))
     for a, b, axis, aligned in PDPD
 ] + [
-    Values("pdpd-beyond-trailing-1", "Add-1", [arange(2, 3), arange(3, 1)], arange(2, 3) + arange(3), {"auto_broadcast": "pdpd", "axis": 1}),
+    Values("pdpd-beyond-trailing-1", "Add-1", [arange(2, 3), arange(3, 1)], arange(2, 3) + arange(3), pdpd(1)),
     Values("pdpd-not-commuted", "Subtract-1", [arange(2, 3), f(1, 2)], [[-1, 0, 1], [1, 2, 3]], pdpd(0)),
     Values("explicit-is-none", "Add-1", [f(1, 2), f(3, 4)], f(4, 6), {"auto_broadcast": "explicit"}),
     Values("add-wraps", "Add-1", [i(_MOST, -1), i(1, -1)], i(-_MOST - 1, -2)),

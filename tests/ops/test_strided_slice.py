@@ -12,10 +12,11 @@ _TWO = arange(2, 3)
 
 
 def _masks(begin="", end="", new="", shrink="", ellipsis=""):
-    """Masks as strings of bits; those of no bits are left out."""
+    """Masks as strings of bits; those of no bits are left out, except begin_mask and end_mask, which are required."""
+    zeros = "0" * max(map(len, (begin, end, new, shrink, ellipsis)))
     given = {
-        "begin_mask": begin,
-        "end_mask": end,
+        "begin_mask": begin or zeros,
+        "end_mask": end or zeros,
         "new_axis_mask": new,
         "shrink_axis_mask": shrink,
         "ellipsis_mask": ellipsis,
