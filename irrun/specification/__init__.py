@@ -25,7 +25,7 @@ engine only where there is such a sentence. An example:
 codes of general rules (``IR205``: the number of inputs, ``IR302``: inputs of one type). Keys of ``rows`` are rows of
 the tables in ``tests/ops`` that rest on another sentence than ``values``. ``undefined`` names behaviours
 (``irrun.specification.undefined``) that a page leaves open, though it may not use this word. ``silent`` gives the
-reason why irrun has a clause, or refuses the model of a row, without a sentence.
+reason why irrun has a clause, or computes or refuses the model of a row, without a sentence.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ FOLDER: Final = Path(__file__).parent
 class Types:
     """The element types that a page allows: its sentence, and the types as ``irrun.types.type_set`` reads them.
 
-    ``also`` are further types that networks use and irrun accepts. No verdict rests on them.
+    ``also`` are further types that irrun accepts: networks use them, or the page leaves them to the device ("any
+    supported type") and OpenVINO refuses them. No verdict rests on them.
     """
 
     says: str

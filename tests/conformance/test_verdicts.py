@@ -41,6 +41,7 @@ PLANTED: list[tuple[str, Callable[[], Case], str]] = [
     ("a sentence of no page", lambda: replace(_case("Tile-1/refusal/c1", "refuse"), sentence="repeats must be 1D"), "has no sentence 'repeats must be 1D'"),
     ("a sentence of another page", lambda: replace(_case("Tile-1/"), sentence=_case("Divide-1/").sentence), "has no sentence"),
     ("a row about which the page is silent", lambda: replace(_case("Convolution-1/refusal/c3-negative-pad", "refuse"), name="Convolution-1/refusal/c3-stride-0"), "the page is silent about the row"),
+    ("values of a row about which the page is silent", lambda: replace(_case("AvgPool-1/call/"), name="AvgPool-1/call/no-channels"), "the page is silent about the row no-channels"),
     ("a type that the page allows", lambda: replace(_case("Convolution-1/refusal/c1", "refuse"), clause="IR301", sentence="*T*: any numeric type."), "allows the types of all inputs"),
     ("values in a type outside the page", lambda: replace(_case("Tile-1/model/", holds=lambda c: c.types == ["f32", "i64"]), xml=_case("Tile-1/refusal/ir301", "refuse").xml), "the page does not allow f32"),
     ("values where the page says undefined", lambda: _by_zero(_case("Divide-1/call/", holds=_f32)), "leaves open: zero-divisor"),
@@ -68,6 +69,13 @@ def test_what_the_page_leaves_open_becomes_open() -> None:
     assert (case.verdict, case.note) == ("open", "zero-divisor")
     assert case.sentence == "The result of division by zero is undefined."
     assert not any(step.outputs for step in case.steps)
+
+
+@pytest.mark.parametrize("source", ["by hand", "by hand, carried over from no-channels"])
+def test_values_about_which_the_page_is_silent_become_open(source: str) -> None:
+    row = "no-channels" if source == "by hand" else "T-f16"
+    case = settled(replace(_case("AvgPool-1/call/"), name=f"AvgPool-1/call/{row}", source=source))
+    assert (case.verdict, case.note) == ("open", "The page does not say that a dim may be 0.")
 
 
 def test_a_row_without_a_sentence_becomes_open() -> None:

@@ -6,6 +6,7 @@ refuses a suite with any.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -55,7 +56,9 @@ def settled(case: Case) -> Case:
         return _opened(case, page.undefined[behaviour], behaviour)
     beyond = _beyond(case, page) if case.verdict == "values" or case.clause == "IR301" else set()
     if case.verdict == "values" and beyond:
-        return _opened(case, "", f"the page does not allow {', '.join(sorted(beyond))}")
+        return _opened(case, "", f"no sentence of the page allows {', '.join(sorted(beyond))}")
+    if case.verdict == "values" and (reason := page.silent.get(_row(case))):
+        return _opened(case, "", reason)
     if case.clause == "IR301" and not beyond:
         return _opened(case, "", "the page allows these types")
     if sentence := _sentence(case, page):
@@ -79,6 +82,8 @@ def _class(case: Case) -> type[Op]:
 
 def _row(case: Case) -> str:
     """Return the row of a table that a case was made from."""
+    if origin := re.search(r"carried over from (.+)$", case.source):
+        return origin[1]
     parts = case.name.split("/")[2:]
     id = "/".join(parts[:-1] if parts[-1].removesuffix("-fed") in DECLARATIONS else parts)
     return id.split("~")[0]
@@ -89,12 +94,19 @@ def _sentence(case: Case, page: Wording) -> str:
     if "/departure/" in case.name:
         return _departures().get(case.name.split("/")[2], "")
     if case.verdict == "values":
-        return page.rows.get(_row(case), page.values)
+        return page.rows.get(_row(case)) or " … ".join([page.values, *_broadcasting(case, page)])
     if _row(case) in page.silent:
         return ""
     if case.clause == "IR301":
         return " … ".join(types.says for types in page.types.values())
     return " … ".join(page.clauses.get(case.clause, ()))
+
+
+def _broadcasting(case: Case, page: Wording) -> list[str]:
+    """Return the sentence of the page about the broadcasting of PaddlePaddle, if a case broadcasts so."""
+    if 'auto_broadcast="pdpd"' not in case.xml:
+        return []
+    return [sentence for sentence in page.sentences() if sentence.startswith("*pdpd*")][:1]
 
 
 @cache
@@ -161,6 +173,8 @@ def _faults(case: Case, page: Wording) -> Iterator[str]:
         yield f"no sentence of the page says what is to {'refuse' if case.verdict == 'refuse' else 'come out'}"
     elif not set(case.sentence.split(" … ")) <= _quoted(case, page):
         yield f"the page's file has no sentence {case.sentence!r}"
+    if _row(case) in page.silent:
+        yield f"the page is silent about the row {_row(case)}"
     if case.verdict == "refuse":
         yield from _clause_faults(case, page)
         return
@@ -178,8 +192,6 @@ def _quoted(case: Case, page: Wording) -> set[str]:
 
 
 def _clause_faults(case: Case, page: Wording) -> Iterator[str]:
-    if _row(case) in page.silent:
-        yield f"the page is silent about the row {_row(case)}"
     if case.clause == "IR301":
         if not _beyond(case, page):
             yield "the page allows the types of all inputs"

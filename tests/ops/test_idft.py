@@ -15,10 +15,10 @@ def idft(data: np.ndarray, axes: Sequence[int], sizes: Sequence[int] | None = No
 
 
 VALUES = [
-    Values("impulse", "IDFT-7", [[[1.0, 0]] * 4, i64(0)], [[1, 0], [0, 0], [0, 0], [0, 0]]),
-    Values("step", "IDFT-7", [[[1.0, 0], [0, -1], [-1, 0], [0, 1]], i64(0)], [[0, 0], [1, 0], [0, 0], [0, 0]]),
-    Values("padded", "IDFT-7", [[[4.0, 0]], i64(0), i64(4)], [[1, 0]] * 4),
-    Values("cut", "IDFT-7", [[[1.0, 2], [5, 5]], i64(0), i64(1)], [[1, 2]]),
+    Values("impulse", "IDFT-7", [f32([[1, 0]] * 4), i64(0)], [[1, 0], [0, 0], [0, 0], [0, 0]]),
+    Values("step", "IDFT-7", [f32([[1, 0], [0, -1], [-1, 0], [0, 1]]), i64(0)], [[0, 0], [1, 0], [0, 0], [0, 0]]),
+    Values("padded", "IDFT-7", [f32([[4, 0]]), i64(0), i64(4)], [[1, 0]] * 4),
+    Values("cut", "IDFT-7", [f32([[1, 2], [5, 5]]), i64(0), i64(1)], [[1, 2]]),
     Values("no-axes", "IDFT-7", [DATA, i64()], DATA),
     Values("f64", "IDFT-7", [DATA, i64(1, 0), i64(-1, 5)], idft(DATA, (1, 0), (-1, 5)), rtol=1e-12),
     Values("of-size-0", "IDFT-7", [DATA, i64(0), i64(0)], np.empty((0, 4, 2))),

@@ -18,11 +18,11 @@ def irdft(data: np.ndarray, axes: Sequence[int], sizes: Sequence[int] | None = N
 
 
 VALUES = [
-    Values("step", "IRDFT-9", [[[1.0, 0], [0, -1], [-1, 0]], i64(0)], [0, 1, 0, 0]),
-    Values("odd", "IRDFT-9", [[[1.0, 0], [1, 0]], i64(-1), i64(3)], [1, 0, 0]),
+    Values("step", "IRDFT-9", [f32([[1, 0], [0, -1], [-1, 0]]), i64(0)], [0, 1, 0, 0]),
+    Values("odd", "IRDFT-9", [f32([[1, 0], [1, 0]]), i64(-1), i64(3)], [1, 0, 0]),
     # the formula of the specification would mirror first and then cut
-    Values("cut", "IRDFT-9", [[[1.0, 0], [0, -1], [5, 5]], i64(0), i64(2)], [0.5, 0.5]),
-    Values("padded", "IRDFT-9", [[[4.0, 0]], i64(0), i64(4)], [1, 1, 1, 1]),
+    Values("cut", "IRDFT-9", [f32([[1, 0], [0, -1], [5, 5]]), i64(0), i64(2)], [0.5, 0.5]),
+    Values("padded", "IRDFT-9", [f32([[4, 0]]), i64(0), i64(4)], [1, 1, 1, 1]),
     Values("f64", "IRDFT-9", [DATA, i64(1, 0), i64(-1, 5)], irdft(DATA, (1, 0), (-1, 5)), rtol=1e-12),
     Values("of-one", "IRDFT-9", [np.ones((3, 1, 2)), i64(1)], np.empty((3, 0))),
     Values("no-batch", "IRDFT-9", [np.empty((0, 4, 2)), i64(1)], np.zeros((0, 6))),

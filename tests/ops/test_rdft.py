@@ -15,9 +15,9 @@ def rdft(data: np.ndarray, axes: Sequence[int], sizes: Sequence[int] | None = No
 
 
 VALUES = [
-    Values("step", "RDFT-9", [[0.0, 1, 0, 0], i64(0)], [[1, 0], [0, -1], [-1, 0]]),
-    Values("odd", "RDFT-9", [[1.0, 0, 0], i64(-1)], [[1, 0], [1, 0]]),
-    Values("padded", "RDFT-9", [[0.0, 1], i64(0), i64(4)], [[1, 0], [0, -1], [-1, 0]]),
+    Values("step", "RDFT-9", [f32([0, 1, 0, 0]), i64(0)], [[1, 0], [0, -1], [-1, 0]]),
+    Values("odd", "RDFT-9", [f32([1, 0, 0]), i64(-1)], [[1, 0], [1, 0]]),
+    Values("padded", "RDFT-9", [f32([0, 1]), i64(0), i64(4)], [[1, 0], [0, -1], [-1, 0]]),
     Values("f64", "RDFT-9", [DATA, i64(1, 0), i64(-1, 5)], rdft(DATA, (1, 0), (-1, 5)), rtol=1e-12),
     Values("of-nothing", "RDFT-9", [np.empty((3, 0)), i64(1)], np.zeros((3, 1, 2))),
     Values("no-batch", "RDFT-9", [np.empty((0, 4)), i64(1)], np.zeros((0, 3, 2))),
