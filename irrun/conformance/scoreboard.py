@@ -55,7 +55,7 @@ class Score:
     """What an engine did with the rows of the suite.
 
     ``rows`` counts the rows by basis of their expected values (``page`` or ``engine``) and finding. ``unknown_rank``
-    is the number of cases with inputs of unknown rank that it did right: these count in no row. ``properties`` are
+    is the number of cases with tensors of unknown rank that it did right: these count in no row. ``properties`` are
     those in effect.
     """
 
@@ -119,7 +119,7 @@ class Scoreboard:
         for basis in BASES:
             yield from ("", titles[basis], "", *self._table(judged, basis))
         yield from self._own()
-        yield from ("", f"Inputs of unknown rank, {self.unknown_rank:,} cases, which count in no row:", "")
+        yield from ("", f"Tensors of unknown rank, {self.unknown_rank:,} cases, which count in no row:", "")
         yield from ("| engine | right |", "| --- | ---: |")
         yield from (f"| {_cell(engine.engine)} | {engine.unknown_rank:,} |" for engine in judged)
         for engine in judged:

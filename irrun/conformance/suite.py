@@ -43,7 +43,8 @@ VERDICTS: Final = ("values", "refuse", "open")
 BASES: Final = ("page", "engine")
 """What expected values come from: from the page alone, or from an engine with which irrun agrees."""
 DECLARATIONS: Final = ("static", "dims", "rank")
-"""How the inputs of a model are declared: with all dims, with unknown dims or intervals, or one of unknown rank."""
+"""How the inputs of a model are declared: with all dims, or with unknown dims or intervals. ``rank`` is a model with an
+input of unknown rank, or with another tensor for which OpenVINO infers no rank."""
 _TYPE_WORDS: Final = {*ELEMENT_TYPES, "bool", "bfloat16"} | {
     f"{name}{bits}" for name in ("float", "int", "uint") for bits in (8, 16, 32, 64)
 }

@@ -29,6 +29,7 @@ from irrun.conformance import Case, Step, Suite, judge
 from irrun.conformance.judging import difference, judged
 from irrun.conformance.suite import SUITE, Operation, read_suite, tensor_record, to_record, write_suite
 from irrun.diagnostics import Diagnostic, ReadError
+from irrun.engines import Refusal
 from irrun.ir.parse import Parsed, parse
 from irrun.model.weights import Weights
 from oracle import Oracle
@@ -301,13 +302,14 @@ def test_a_model_to_refuse_that_is_accepted_has_failed(tmp_path: Path) -> None:
     assert (result.status, result.outcome) == ("failed", "values")
 
 
-def test_a_refusal_where_values_are_due_has_failed(tmp_path: Path) -> None:
+def test_a_refusal_where_values_are_due_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = replace(_values(_SAME), xml=_values(_SAME).xml.replace('type="Result"', 'type="Unheard"'))
     result = judge(case, InProcess(exact=True), tmp_path)
     assert (result.status, result.outcome) == ("failed", "refusal")
     assert "Unheard" in result.detail
-    result = judge(replace(case, xml=case.xml.replace("Unheard", "Unheard" * 90)), InProcess(exact=True), tmp_path)
-    assert (len(result.detail), result.detail[-1]) == (300, "…")
+    monkeypatch.setattr(InProcess, "load", lambda engine, path: Refusal("a long\n" * 500))
+    result = judge(case, InProcess(exact=True), tmp_path)
+    assert (len(result.detail), result.detail[-1]) == (1000, "…")
 
 
 def test_an_open_case_is_recorded(tmp_path: Path) -> None:
