@@ -22,7 +22,7 @@ from irrun.opdef import Op, Site, Value, resolve
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, text_array
 from oracle import Oracle
 
-__all__ = ["carried_over", "cases", "declaration", "name_of", "refused", "result_types"]
+__all__ = ["carried_over", "cases", "declaration", "models", "name_of", "refused", "result_types"]
 
 FORMULA = "computed in numpy or by hand in {file}, from the specification"
 AGREE = "OpenVINO 2026.4.1 ({kernels}) and irrun give the same"
@@ -42,7 +42,7 @@ def cases(path: Path) -> Iterator[tuple[tables.Row, Case]]:
             yield from ((row, case) for case in _calls(row, file))
         elif isinstance(row, kit.Refusal):
             yield from ((row, case) for case in refused(row))
-    yield from _models([row for row in rows if isinstance(row, kit.Case)], file)
+    yield from models([row for row in rows if isinstance(row, kit.Case)], file)
 
 
 def name_of(cls: type[Op]) -> str:
@@ -112,7 +112,7 @@ def _types(values: Iterable[Value]) -> list[str]:
 # models that OpenVINO builds, from tables of kit.Case
 
 
-def _models(rows: Sequence[kit.Case], file: str) -> Iterator[tuple[kit.Case, Case]]:
+def models(rows: Sequence[kit.Case], file: str) -> Iterator[tuple[kit.Case, Case]]:
     """Yield each row with static declarations, and the first of each form with dynamic ones, as ``kit`` tests them."""
     seen: set[str] = set()
     for row in rows:

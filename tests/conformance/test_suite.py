@@ -20,7 +20,7 @@ import irrun
 import kit
 import recorded
 import tables
-from conformance import export
+from conformance import export, rows
 from conformance.coverage import PAGE, holes, page
 from conformance.in_process import InProcess
 from irrun.base.source import Source
@@ -315,3 +315,19 @@ def test_a_refusal_where_values_are_due_has_failed(tmp_path: Path, monkeypatch: 
 def test_an_open_case_is_recorded(tmp_path: Path) -> None:
     result = judge(_values(_SAME, verdict="open"), InProcess(exact=True), tmp_path)
     assert (result.status, result.detail) == ("recorded", "f32 [[1.0, nan], [inf, 4.0]]")
+
+
+@pytest.mark.parametrize(("fed", "declared"), [(False, "static"), (True, "rank")])
+def test_a_tensor_of_unknown_rank_is_declared_so(fed: bool, declared: str, ov: Any) -> None:
+    """OpenVINO infers no rank for the output of ReduceSum along several axes that it does not know."""
+    row = kit.Case(
+        "x",
+        "ReduceSum-1",
+        [np.ones((2, 3, 4), np.float32), np.array([0, 1])],
+        shapes=[1],
+        expected=np.full(4, 6.0, np.float32),
+    )
+    every = [
+        case for _, case in rows.models([row], "a file") if case.name.endswith("/static-fed" if fed else "/static")
+    ]
+    assert [case.declaration for case in every] == [declared]
