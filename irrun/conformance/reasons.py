@@ -23,6 +23,7 @@ _NOISE: Final = (
     (r"Operation name: .*| for op: .*|[. ]*Got:? ?\S*$|Node \S+ of type \w+ ", ""),
     (r"(?:\[CPU\] )?\b\w+ node with name '[^']*' ?(?=[A-Z])", ""),
     (r"(?:\[CPU\] )?\b\w+ node with name '[^']*'", "the node"),
+    (r"\. (?:\w+=|Run workload with ).*", ""),
     (r"\b(support|from:|src_prc:) (bf16|boolean|[fiu]\d+)\b", r"\1 …"),
     (r"\[[^\]]*\]|\{[^}]*\}|\([^)]*\d[^)]*\)|'-?\d+'", "…"),
     (r"\b\w+_\d+\b|(?<=[:=] )-?\d+|(?<=[:=])-?\d+|\b\d{2,}\b", "…"),

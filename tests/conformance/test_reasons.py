@@ -22,6 +22,7 @@ REASONS = [
     ("a type", "Add", "Exception from src/plugins/intel_cpu/src/x.cpp:1: CPU plugin does not support i64 for use with oneDNN.", "Add: CPU plugin does not support … for use with oneDNN"),
     ("operations of no operation set", "Less", "Check 'ok' failed at src/core/shape_inference/include/eltwise_shape_inference.hpp:26: While validating node 'opset1::Less layer (opset1::Parameter in0[0]:f32[2,3], SnippetsOpset::RankNormalization RankNormalization_7[0]:f32[1,2]) -> (u8[2,3])' with friendly_name 'layer': Argument shapes are inconsistent.", "Argument shapes are inconsistent (SnippetsOpset::RankNormalization)"),
     ("limits are words", "SpaceToDepth", "Check 'b > 0' failed at src/core/src/op/space_to_depth.cpp:31: While validating node 's' with friendly_name 's': Attribute must be i32 or i64, at least 2. Got: dynamic", "Attribute must be i32 or i64, at least 2"),
+    ("what the node has", "MaxPool", "Check 'k' failed at src/core/reference/include/openvino/reference/max_pool.hpp:21: One of the params does not match the 3D implementation. kernel=[1,2] pads_end=[0]", "One of the params does not match the 3D implementation"),
     ("nothing", "Add", "", "Add: no message"),
 ]  # fmt: skip
 
