@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from grouped import each
 from irrun.conformance import Case, Result, Run, Scoreboard, Suite, markdown, score, scoreboard
 from irrun.conformance.claims import claims_of, parsed
 from irrun.conformance.scoreboard import with_table
+from irrun.conformance.suite import Step, tensor_record
 from irrun.diagnostics import ReadError
 
 ENGINE = "OpenVINO 2024.6.0 CPU f32"
@@ -145,6 +147,7 @@ types = ["f32"]
 says = "but"
 page = "p"
 without = ["Loop-*"]
+computed = { i64 = "i32", u64 = "i32", f64 = "f32" }
 [[claim]]
 says = "not yet"
 page = "p"
@@ -192,6 +195,28 @@ def test_what_openvino_claims(operation: str, covers: bool) -> None:
         claims.covers(replace(_case("Add-1/call/x", "values"), operation=operation), "OpenVINO 2026.4.1 CPU f32")
         == covers
     )
+
+
+@each(
+    "array, covers",
+    [
+        (np.array([-(2**31), 2**31 - 1]), True),
+        (np.array([2**31]), False),
+        (np.array([-(2**31) - 1]), False),
+        (np.array([2**64 - 1], np.uint64), False),
+        (np.array([2**31], np.uint32), True),  # the file says nothing about u32
+        (np.array([0, 3e38, -1.2e-38, np.inf, np.nan]), True),
+        (np.array([-1e39]), False),
+        (np.array([1e-40]), False),
+        (np.zeros(0), True),
+    ],
+)
+@pytest.mark.parametrize("field", ["inputs", "outputs"])
+def test_what_a_narrower_type_cannot_hold_is_not_claimed(array: np.ndarray, covers: bool, field: str) -> None:
+    records = [tensor_record(array)]
+    step = Step(inputs=records) if field == "inputs" else Step(outputs=records)
+    case = replace(_case("Add-1/call/x", "values"), steps=[Step(), step])
+    assert parsed("v", _FILE).covers(case, "V 2.0") == covers
 
 
 @each("old, new, said", [("says", "say", "say"), ("vendor", "vendors", "vendors"), ("[opsets]", "[opsets", "line")])

@@ -18,22 +18,27 @@ example:
 ``names`` is a pattern of the names that the engine gives itself. ``operations`` are patterns of versions (``Tile-1``),
 ``without`` those that a page excludes, ``types`` element types, ``declarations`` how tensors are declared. A case is
 claimed if claims cover its operation, all its element types and its declaration; what no claim of a file mentions
-(``types``, say) is not restricted. A claim with ``releases`` is about versions of the engine that begin so.
-``opsets`` is the newest operation set of a version.
+(``types``, say) is not restricted. ``computed`` gives the types in which other types are computed (``i64 = "i32"``): a
+case with a number beyond their range, in an input or an expected output, is not claimed. A claim with ``releases`` is
+about versions of the engine that begin so. ``opsets`` is the newest operation set of a version.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from irrun.conformance.suite import Case
+from irrun.engines.values import read_tensor
+from irrun.types import ELEMENT_TYPES
 
 __all__ = ["FOLDER", "Claim", "Claims", "claims_of", "parsed"]
 
@@ -52,6 +57,7 @@ class Claim:
     types: Sequence[str] = ()
     declarations: Sequence[str] = ()
     releases: Sequence[str] = ()
+    computed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,7 @@ class Claims:
             and (newest is None or int(case.operation.rpartition("-")[2]) <= newest)
             and _within(case.types, [type for claim in claims for type in claim.types])
             and _within([case.declaration], [kind for claim in claims for kind in claim.declarations])
+            and all(_holds(case, claim.computed) for claim in claims)
         )
 
     def _version(self, engine: str) -> str:
@@ -93,6 +100,27 @@ def _matches(operation: str, patterns: Sequence[str]) -> bool:
 
 def _within(found: Sequence[str], claimed: Sequence[str]) -> bool:
     return not claimed or set(found) <= set(claimed)
+
+
+def _holds(case: Case, computed: Mapping[str, str]) -> bool:
+    """Return whether the types in which others are computed can hold all numbers that go in and are to come out."""
+    return not any(
+        _is_beyond(read_tensor(record), computed[record["type"]])
+        for step in case.steps
+        for record in (*step.inputs, *step.outputs)
+        if record["type"] in computed
+    )
+
+
+def _is_beyond(array: np.ndarray, type: str) -> bool:
+    """Return whether a number is beyond the range of a type: too large for it or, in floats, too close to 0."""
+    dtype = ELEMENT_TYPES[type].dtype
+    if array.dtype.kind in "iu":
+        least, greatest = np.iinfo(dtype).min, np.iinfo(dtype).max
+        return any(not least <= number <= greatest for number in array.ravel().tolist())
+    size = np.abs(array[np.isfinite(array)])
+    range = np.finfo(dtype)
+    return bool(((size > range.max) | ((size < range.tiny) & (size > 0))).any())
 
 
 @cache
