@@ -45,6 +45,8 @@ def _regions(*sides: float) -> list[np.ndarray]:
         ("nan", "ROIPooling-2", {"pooled_h": 1, "pooled_w": 1, "spatial_scale": 1}, [_MAP, _THREE], False),
         ("nan", "ROIPooling-2", {"pooled_h": 1, "pooled_w": 1, "spatial_scale": 1}, [i64(1), None], False),
         ("no-definition", "ROIPooling-2", {"pooled_h": 1, "pooled_w": 1, "spatial_scale": 1}, [_MAP, _THREE], True),
+        ("empty-map", "DeformablePSROIPooling-1", _POOL | {"group_size": 1}, [_MAP[:, :, :0], _THREE, None], True),
+        ("empty-map", "DeformablePSROIPooling-1", _POOL | {"group_size": 1}, [_MAP, _THREE, None], False),
         ("end-of-regions", "PSROIPooling-1", _POOL, [_MAP, _THREE], [[[[False]]], [[[True]]], [[[True]]]]),
         ("malformed-region", "PSROIPooling-1", _POOL, [_MAP, f32([[0, 0, 0, 2, 2], [0, 3, 0, 2, 2]])], [[[[False]]], [[[True]]]]),
         ("outside-region", "PSROIPooling-1", _POOL, [_MAP, f32([[0, 0, 0, 4, 3], [0, 0, 0, 4, 4]])], [[[[False]]], [[[True]]]]),

@@ -66,6 +66,7 @@ _EXACT: Final[Mapping[str, Callable[..., Any]]] = {
     "Power": _power,
     "SquaredDifference": lambda a, b: (a - b) ** 2,
     "Subtract": lambda a, b: a - b,
+    "Tan": lambda a: round(math.tan(a)),
 }
 """The result of an operation on Python's integers."""
 
@@ -177,10 +178,12 @@ def _inner_elu(x: np.ndarray, alpha: float | np.ndarray) -> np.ndarray:
 
 _FORMULAS: Final[Mapping[str, Callable[..., np.ndarray]]] = {
     "Elu": lambda op, x: _inner_elu(x, op.alpha),
+    "FloorMod": lambda op, x, y: np.where(y == 0, 0, x - np.floor(x / y) * y),
     "Gelu": lambda op, x: x * (x != -math.inf),
     "HardSigmoid": lambda op, x, alpha, beta: alpha * x + beta,
     "HSwish": lambda op, x: x * np.clip(x + 3, 0, 6),
     "Mish": lambda op, x: x * (x != -math.inf),
+    "Mod": lambda op, x, y: np.where(y == 0, 0, x - np.trunc(x / y) * y),
     "PReLU": lambda op, x, slope: np.where(x < 0, slope * x, x),
     "Selu": lambda op, x, alpha, factor: factor * _inner_elu(x, alpha),
     "SoftSign": lambda op, x: x / (1 + np.abs(x)),

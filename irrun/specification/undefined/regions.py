@@ -207,10 +207,16 @@ def _odd_channels(op: Any, inputs: Inputs) -> bool | np.ndarray:
     return inputs[0] is not None and inputs[0].shape[1] % op.stride[0] ** 2 != 0
 
 
+def _empty_map(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All regions of a map without elements."""
+    return inputs[0] is not None and inputs[0].size == 0
+
+
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "bilinear-places": _bilinear_places,
     "clustered-ends": _clustered_ends,
     "default-variance": _default_variance,
+    "empty-map": _empty_map,
     "end-of-regions": _end_of_regions,
     "ended-priors": _ended_priors,
     "equal-confidences": _equal_confidences,
