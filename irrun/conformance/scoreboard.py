@@ -19,7 +19,19 @@ from irrun.conformance.running import Run
 from irrun.conformance.suite import BASES, Case, Suite
 from irrun.diagnostics import ReadError, diagnostic
 
-__all__ = ["FINDINGS", "Cause", "Score", "Scoreboard", "finding", "markdown", "score", "scoreboard", "with_table"]
+__all__ = [
+    "FINDINGS",
+    "Cause",
+    "Score",
+    "Scoreboard",
+    "finding",
+    "findings",
+    "markdown",
+    "score",
+    "scoreboard",
+    "size",
+    "with_table",
+]
 
 _BEGIN: Final = "<!-- scoreboard -->"
 _END: Final = "<!-- end -->"
@@ -175,8 +187,8 @@ def finding(case: Case, result: Result, *, is_claimed: bool) -> str:
     return "accepts" if case.verdict == "refuse" else "wrong"
 
 
-def score(cases: Sequence[Case], run: Run) -> Score:
-    """Return what an engine did with cases. Open cases, and cases that were not run, do not count.
+def findings(cases: Sequence[Case], run: Run) -> dict[str, str]:
+    """Return what an engine did with cases, by name. Open cases, and cases that were not run, are left out.
 
     An engine of whose vendor irrun knows no claims claims what it does not answer with ``unavailable``.
     """
@@ -187,6 +199,13 @@ def score(cases: Sequence[Case], run: Run) -> Score:
         if case.verdict != "open" and result is not None:
             is_claimed = result.status != "skipped" if claims is None else claims.covers(case, run.engine)
             found[case.name] = finding(case, result, is_claimed=is_claimed)
+    return found
+
+
+def score(cases: Sequence[Case], run: Run) -> Score:
+    """Return what an engine did with cases, as ``findings`` does."""
+    claims = claims_of(run.engine)
+    found = findings(cases, run)
     return Score(
         run.engine,
         "" if claims is None else claims.vendor,
@@ -221,13 +240,14 @@ def _causes(cases: Sequence[Case], found: Mapping[str, str], run: Run) -> list[C
         if case.declaration != "rank":
             groups[found[case.name], _cause(case, found[case.name], run.results[case.name])].append(case)
     causes = [
-        Cause(what, words, len({case.row for case in own}), len(own), min(own, key=_size).name)
+        Cause(what, words, len({case.row for case in own}), len(own), min(own, key=size).name)
         for (what, words), own in groups.items()
     ]
     return sorted(causes, key=lambda cause: (-cause.rows, cause.finding, cause.words))
 
 
-def _size(case: Case) -> tuple[int, str]:
+def size(case: Case) -> tuple[int, str]:
+    """Return what orders cases by the size of their model, and then by name."""
     return len(case.xml) + len(case.bin), case.name
 
 
