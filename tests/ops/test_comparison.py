@@ -24,7 +24,8 @@ VALUES = [
     Values(f"{op}-{kind}", f"{op}-1", [a, b], expected)
     for kind, a, b, table in [
         ("order", i64(1, 2, 3), i64(2, 2, 2), {"Equal": "010", "NotEqual": "101", "Less": "100", "LessEqual": "110", "Greater": "001", "GreaterEqual": "011"}),
-        ("nan", np.array([np.nan, np.inf], np.float32), np.array([np.nan, np.inf], np.float32), {"Equal": "01", "NotEqual": "10", "Less": "00", "LessEqual": "01", "Greater": "00", "GreaterEqual": "01"}),
+        ("nan", np.array([np.nan], np.float32), np.array([np.nan], np.float32), {"Equal": "0", "NotEqual": "1", "Less": "0", "LessEqual": "0", "Greater": "0", "GreaterEqual": "0"}),
+        ("infinite", np.array([np.inf, -np.inf], np.float32), np.array([np.inf, np.inf], np.float32), {"Equal": "10", "NotEqual": "01", "Less": "01", "LessEqual": "11", "Greater": "00", "GreaterEqual": "10"}),
         ("beyond-2**53", i64(2**53), i64(2**53 + 1), {"Equal": "0", "NotEqual": "1", "Less": "1", "LessEqual": "1", "Greater": "0", "GreaterEqual": "0"}),
         ("boolean", np.array([False, True]), np.array([True, True]), {"Equal": "01", "NotEqual": "10", "Less": "10", "LessEqual": "11", "Greater": "00", "GreaterEqual": "01"}),
         ("string", np.array(["a", "bc"]), np.array(["b", "bc"]), {"Equal": "01", "NotEqual": "10", "Less": "10", "LessEqual": "11", "Greater": "00", "GreaterEqual": "01"}),

@@ -69,12 +69,6 @@ def _axis_twice(op: Any, inputs: Inputs) -> Undefined:
     return len({axis % max(1, data.ndim) for axis in axes.tolist()}) < axes.size
 
 
-def _no_axes(op: Any, inputs: Inputs) -> Undefined:
-    """No axes to normalize along, in data that has some."""
-    data, axes = inputs
-    return data is None or axes is None or (data.ndim > 0 and axes.size == 0)
-
-
 def _zeros_of_no_axes(op: Any, inputs: Inputs) -> Undefined:
     """A zero that is divided by itself: the page gives the other elements only."""
     data, axes = inputs
@@ -89,7 +83,6 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "both-ways": _both_ways,
     "even-size": _even_size,
     "negative-axes": _negative_axes,
-    "no-axes": _no_axes,
     "no-deviation": _no_deviation,
     "other-inputs": _other_inputs,
     "singular": _singular,
