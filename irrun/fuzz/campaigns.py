@@ -123,10 +123,10 @@ class Campaign:
         The graphs of a block are grown one after the other from its first one on, also those before ``first``.
         """
         begin, number = time.monotonic(), first - first % BLOCK
-        grower = Grower(self.seed, unranked=self.engine is None)
+        grower = Grower(self.seed, for_engine=self.engine is not None)
         while (count is None or number < first + count) and (seconds is None or time.monotonic() - begin < seconds):
             if number % BLOCK == 0:
-                grower = Grower(self.seed, unranked=self.engine is None)
+                grower = Grower(self.seed, for_engine=self.engine is not None)
             graph = grower.grow(number)
             if number >= first:
                 finding = self._judge(graph, number)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
 import numpy as np
 
-from irrun.growing.drafts import MAX_DIM, MAX_ELEMENTS, Draft, Port, is_setting, setting_range, substitute
-from irrun.growing.hints import Hint
+from irrun.growing.drafts import MAX_DIM, MAX_ELEMENTS, Draft, Port, integers_in, is_setting, setting_range, substitute
+from irrun.growing.habits import is_given, is_rare, usual_types
 from irrun.inference.layer import input_at
 from irrun.opdef import Attribute, Input, Op
 from irrun.opdef.attributes import REQUIRED
 from irrun.types import ELEMENT_TYPES, type_set
 
-__all__ = ["Author"]
+__all__ = ["Author", "Hint"]
 
 _MAX_LISTED: Final = 64
 """The most elements of a setting: a longer one becomes a single element."""
@@ -33,8 +34,8 @@ _WORDS: Final = (
     "ab->ba",
     "x",
 )
-_USUAL: Final = ("f32", "f16", "bf16", "i64", "i32", "u8", "i8", "boolean", "string")
-"""Element types of activations that engines compute in. The others are drawn seldom: most engines refuse them."""
+_SHARE_OF_RARE: Final = 0.06
+"""The share of layers with an attribute that networks hardly ever change."""
 _FED: Final = frozenset(
     name
     for name, type in ELEMENT_TYPES.items()
@@ -43,11 +44,37 @@ _FED: Final = frozenset(
 """Element types of tensors that can be passed to an engine."""
 
 
+_MAX_NUMBERS: Final = 12
+"""The most numbers of a message that are tried. The first ones are those that contradict each other."""
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What the message of a refusal mentions: words, numbers, and shapes such as ``[n, 4]``.
+
+    A rule names ports and attributes as the specification does, and shows the numbers that contradict each other. A
+    hint only makes a climb shorter: a draft counts by the conditions that hold.
+    """
+
+    words: frozenset[str] = frozenset()
+    numbers: tuple[int, ...] = ()
+    shapes: tuple[tuple[int | None, ...], ...] = ()
+    contents: bool = False
+    """Whether the shape rule accepts the draft, and a run refuses it: the contents of an input may be wrong."""
+
+    @staticmethod
+    def of(message: str, *, contents: bool = False) -> Hint:
+        listed = [text.split(",") for text in re.findall(r"\[([^\[\]]*)\]", message)]
+        shapes = [tuple(int(n) if n.strip().isdigit() else None for n in items) for items in listed if items != [""]]
+        words = re.findall(r"[\w-]+", message)
+        return Hint(frozenset(words), integers_in(message)[:_MAX_NUMBERS], tuple(shapes), contents)
+
+
 class Author:
-    """Writes and changes drafts at random."""
+    """Writes and changes drafts at random. ``usual`` drafts keep to what networks write."""
 
     def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
+        self.rng, self.usual = rng, True
 
     # -- drafts from nothing
 
@@ -55,12 +82,14 @@ class Author:
         rng = self.rng
         draft = Draft(cls, outputs=cls.outputs if cls.outputs is not None else rng.randrange(1, 4))
         for attribute in cls.attributes.values():
-            if attribute.default is REQUIRED or rng.random() < 0.3:
+            rare = self.usual and is_rare(attribute)
+            if attribute.default is REQUIRED or rng.random() < (_SHARE_OF_RARE if rare else 0.3):
                 draft.attributes[attribute.name] = self._draw_text(attribute, draft)
         bound: dict[str, str] = {}
         count = sum(not port.optional for port in cls.inputs)
         if any(port.optional for port in cls.inputs):
-            count = rng.randrange(count, len(cls.inputs) + 1)
+            all_given = self.usual and is_given(cls)
+            count = len(cls.inputs) if all_given else rng.randrange(count, len(cls.inputs) + 1)
         if cls.inputs and cls.inputs[-1].variadic:
             count = max(count, 1) + rng.choice((0, 1, 1, 2))
         if host is not None:
@@ -84,6 +113,8 @@ class Author:
         return made
 
     def _draw_type(self, cls: type[Op], port: Input) -> str:
+        if self.usual:
+            return self.rng.choice(usual_types(cls, port.type))
         allowed = sorted(t.name for t in type_set(cls.types.get(port.type, port.type)) if t.name in _FED)
         if not allowed:
             allowed = sorted(t.name for t in type_set(cls.types.get(port.type, port.type)) if t.kind != "dynamic")
@@ -92,8 +123,7 @@ class Author:
             allowed = whole  # some operations take axes and counts as floats, too
         if "f32" in allowed and self.rng.random() < 0.6:
             return "f32"
-        usual = [type for type in allowed if type in _USUAL]
-        return self.rng.choice(usual if usual and self.rng.random() < 0.95 else allowed)
+        return self.rng.choice(allowed)
 
     def _fill(self, port: Port, draft: Draft) -> None:
         """Give a setting contents: small integers, distinct ones half of the time."""
@@ -167,7 +197,8 @@ class Author:
             self._change_port(draft, rng.choice(hinted if hinted and rng.random() < 0.8 else inputs), hint)
 
     def _set_attribute(self, draft: Draft, attribute: Attribute, numbers: Sequence[int]) -> None:
-        if attribute.default is not REQUIRED and self.rng.random() < 0.3:
+        left_out = 1 - _SHARE_OF_RARE if self.usual and is_rare(attribute) else 0.3
+        if attribute.default is not REQUIRED and self.rng.random() < left_out:
             draft.attributes.pop(attribute.name, None)
         else:
             draft.attributes[attribute.name] = self._draw_text(attribute, draft, numbers)
@@ -181,7 +212,8 @@ class Author:
         declared = cls.inputs
         least = sum(not port.optional for port in declared)
         most = len(declared) + (2 if declared and declared[-1].variadic else 0)
-        if len(draft.ports) > max(least, 1) and rng.random() < 0.5:
+        all_given = self.usual and is_given(cls)
+        if len(draft.ports) > max(least, 1) and not all_given and rng.random() < 0.5:
             draft.ports.pop()
         elif len(draft.ports) < most:
             bound = {

@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from irrun.growing.choices import Choices
-from irrun.growing.drafts import Port, random_contents, versions
+from irrun.growing.drafts import Draft, Port, random_contents, versions
 from irrun.growing.graphs import Graph, Node, Ref, Stored
+from irrun.growing.habits import text_of, written
 from irrun.opdef import Op
 from irrun.types import ELEMENT_TYPES, ElementType
 
@@ -112,8 +113,9 @@ class Chain:
     def layer(self, type: str, inputs: Sequence[Tensor], *outputs: tuple[str, Axes], **attributes: Any) -> list[Tensor]:
         """Put a layer into the graph, of the newest version, or of the one that ``opset`` had. Return its outputs."""
         cls = _version(type, attributes.pop("opset", None))
-        texts = {name: _text(value) for name, value in attributes.items()}
-        return self.put(Node("layer", cls, texts, [x.ref for x in inputs], len(outputs)), *outputs)
+        texts = {name: text_of(value) for name, value in attributes.items()}
+        draft = Draft(cls, texts, [Port(x.type, x.dims) for x in inputs], len(outputs))
+        return self.put(Node("layer", cls, written(draft).attributes, [x.ref for x in inputs], len(outputs)), *outputs)
 
     def put(self, node: Node, *outputs: tuple[str, Axes]) -> list[Tensor]:
         """Put a node into the graph, and return its outputs."""
@@ -203,10 +205,3 @@ def _version(name: str, opset: int | None) -> type[Op]:
     """Return the newest version of an operation, or the newest one in an operation set."""
     known = [cls for cls in versions().values() if cls.type == name and (opset is None or cls.since <= opset)]
     return max(known, key=lambda cls: cls.since)
-
-
-def _text(value: Any) -> str:
-    """Return the value of an attribute as IR files spell it."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)

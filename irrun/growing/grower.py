@@ -15,12 +15,14 @@ from irrun.growing.bodies import BODIES
 from irrun.growing.chain import Axis, Chain, Tensor, fixed
 from irrun.growing.choices import Dice
 from irrun.growing.converted import CONVERTED
-from irrun.growing.drafts import MAX_ELEMENTS, STRUCTURE, Draft, Port, random_contents, versions, weight
+from irrun.growing.drafts import MAX_ELEMENTS, STRUCTURE, Draft, Port, random_contents, versions
 from irrun.growing.graphs import Graph, Node, Ref, Stored
+from irrun.growing.habits import is_computed, is_weight, is_written, weight
 from irrun.growing.idioms import IDIOMS
 from irrun.growing.layers import LAYERS
 from irrun.growing.solver import Solver
 from irrun.growing.starts import STARTS
+from irrun.inference.layer import input_at
 from irrun.opdef import Op
 from irrun.types import ELEMENT_TYPES
 
@@ -39,8 +41,15 @@ _MAX_CHAIN_LAYERS: Final = 12
 """The most layers of a chain."""
 _MAX_STARTED_ELEMENTS: Final = 1 << 20
 """The most elements of a tensor in a graph that begins with a start: its kernels have thresholds."""
-_FREQUENT: Final = 0.7
-"""The share of solved layers that are drawn by how often networks use them. The others are those drawn least often."""
+_FREQUENT: Final = {True: 0.8, False: 0.5}
+"""The share of layers that are drawn by how often networks use them, in usual graphs and in others. The other layers
+are those drawn least often."""
+_UNUSUAL_SHARE: Final = 0.5
+"""The share of graphs from declarations with any element types, attributes left out, and settings as inputs."""
+_UNUSUAL_SHARE_FOR_ENGINES: Final = 0.06
+"""The same for graphs that an engine shall run: it refuses most of them."""
+_COMPUTED_SHARE: Final = 0.15
+"""The share of settings that are inputs of the model, where networks compute them."""
 _SHOWN: Final = 0.1
 """The share of tensors that are outputs although a layer reads them."""
 _SPECIAL_SHARE: Final = 0.15
@@ -54,15 +63,18 @@ _ASCENDING: Final = {"Bucketize": 1, "SearchSorted": 0}
 class Grower:
     """Grows one graph after the other; each depends on the seed, on its number, and on those that were grown before.
 
-    ``reached`` counts the versions of operations in the graphs. ``unranked`` allows parameters of unknown rank.
+    ``reached`` counts the versions of operations in the graphs. With ``for_engine``, few graphs hold what networks do
+    not write, and none has a parameter of unknown rank.
     """
 
-    def __init__(self, seed: int, *, unranked: bool = True) -> None:
-        self.seed, self.unranked = seed, unranked
+    def __init__(self, seed: int, *, for_engine: bool = False) -> None:
+        self.seed, self.unranked = seed, not for_engine
+        self.unusual_share = _UNUSUAL_SHARE_FOR_ENGINES if for_engine else _UNUSUAL_SHARE
         self.solver = Solver(random.Random(seed))
         self.reached: Counter[str] = Counter()
-        self.names = [name for name, cls in sorted(versions().items()) if cls.type not in STRUCTURE]
-        self.weights = [weight(versions()[name].type) for name in self.names]
+        known = [(name, cls) for name, cls in sorted(versions().items()) if cls.type not in STRUCTURE]
+        self.names = {usual: [name for name, cls in known if not usual or is_written(cls)] for usual in (True, False)}
+        """The versions that usual graphs may have, and those of the others."""
 
     def grow(self, number: int) -> Graph:
         """Return the graph of a number."""
@@ -116,6 +128,7 @@ class Grower:
     def _grow_declared(self, graph: Graph, chain: Chain, rng: random.Random) -> None:
         """Put layers into a graph that are solved from their declarations and, now and then, those of networks."""
         self.solver.rng = rng
+        usual = rng.random() >= self.unusual_share
         hosts: list[Tensor] = []
         built: dict[Ref, Any] = {}
         for _ in range(rng.randrange(1, _MAX_DECLARED_LAYERS + 1)):
@@ -127,32 +140,35 @@ class Grower:
                 add_layers(chain, BODIES if roll < 0.12 else _PLAIN, 1)
                 _drop_unless_built(graph, built, before)
             else:
-                self._solve_layer(graph, built, host, rng)
+                self._solve_layer(graph, built, host, rng, usual=usual)
             for number in range(before, len(graph.nodes)):
                 node = graph.nodes[number]
                 if not node.is_input and (node.cls is None or node.cls.pure):
                     hosts += _readable([Ref(number, port) for port in range(node.outputs)], built)
 
-    def _solve_layer(self, graph: Graph, built: dict[Ref, Any], host: Tensor | None, rng: random.Random) -> None:
-        if rng.random() < _FREQUENT:
-            (name,) = rng.choices(self.names, self.weights)
+    def _solve_layer(
+        self, graph: Graph, built: dict[Ref, Any], host: Tensor | None, rng: random.Random, *, usual: bool
+    ) -> None:
+        names = self.names[usual]
+        if rng.random() < _FREQUENT[usual]:
+            (name,) = rng.choices(names, [weight(versions()[name].type) for name in names])
         else:
-            name = min(rng.sample(self.names, 12), key=lambda name: self.reached[name])
+            name = min(rng.sample(names, 12), key=lambda name: self.reached[name])
         cls = versions()[name]
         draft = None
         if host is not None and cls.inputs:
-            draft = self.solver.solve(cls, Port(host.type, host.dims, fixed=True))
+            draft = self.solver.solve(cls, Port(host.type, host.dims, fixed=True), usual=usual)
         if draft is None:  # it gets inputs of its own
             host = None
-            draft = self.solver.solve(cls)
+            draft = self.solver.solve(cls, usual=usual)
         if draft is not None:
             before = len(graph.nodes)
-            put_draft(graph, draft, None if host is None else host.ref, rng)
+            put_draft(graph, draft, None if host is None else host.ref, rng, usual=usual)
             _drop_unless_built(graph, built, before)  # contents that the draft knew may be those of a Parameter
 
 
 _PLAIN: Final = (*LAYERS, *CONVERTED, *IDIOMS)
-_ALL: Final = (*LAYERS, *LAYERS, *CONVERTED, *IDIOMS, *BODIES, *BODIES)
+_ALL: Final = (*LAYERS, *LAYERS, *CONVERTED, *IDIOMS, *IDIOMS, *IDIOMS, *BODIES, *BODIES)
 
 
 def _readable(refs: Sequence[Ref], built: Mapping[Ref, Any]) -> list[Tensor]:
@@ -273,7 +289,7 @@ def _builds(graph: Graph) -> bool:
 # drafts
 
 
-def put_draft(graph: Graph, draft: Draft, host: Ref | None, rng: random.Random) -> None:
+def put_draft(graph: Graph, draft: Draft, host: Ref | None, rng: random.Random, *, usual: bool = True) -> None:
     """Add a layer and its inputs: parameters, constants, and compressed constants."""
     cls, inputs = draft.cls, []
     for position, port in enumerate(draft.ports):
@@ -281,23 +297,27 @@ def put_draft(graph: Graph, draft: Draft, host: Ref | None, rng: random.Random) 
             inputs.append(host)
             continue
         inputs.append(Ref(len(graph.nodes)))
-        node = _input(port, position, rng, cls)
+        node = _input(port, position, rng, cls, usual=usual)
         if _ASCENDING.get(cls.type) == position:
             node = replace(node, data=None if node.data is None else np.sort(node.data), ascending=True)
         graph.nodes.append(node)
     graph.nodes.append(Node("layer", cls, dict(draft.attributes), inputs, draft.outputs))
 
 
-def _input(port: Port, position: int, rng: random.Random, cls: type[Op]) -> Node:
+def _input(port: Port, position: int, rng: random.Random, cls: type[Op], *, usual: bool) -> Node:
     type = ELEMENT_TYPES[port.type]
     stored_only = type.is_storage or (type.bits < 8 and type.kind not in ("boolean", "string"))
-    fixed = port.data is not None and rng.random() < 0.85
-    weight = position > 0 and port.data is None and type.kind == "float" and rng.random() < 0.4
-    if not (fixed or weight or stored_only):
+    declared = input_at(cls.inputs, position)
+    assert declared is not None
+    computed = _COMPUTED_SHARE if not usual or is_computed(cls, declared) else 0.0
+    fixed = port.data is not None and rng.random() >= computed
+    always = usual and is_weight(declared)
+    is_constant = position > 0 and port.data is None and type.kind == "float" and (always or rng.random() < 0.4)
+    if not (fixed or is_constant or stored_only):
         return Node("parameter", type=port.type, shape=port.shape, data=port.data, domain=port.domain)
     data = random_contents(port, np.random.default_rng(rng.getrandbits(32)), 1.0)
     stored = None
-    if weight and not port.domain and port.type in ("f32", "f16") and len(port.shape) >= 1 and rng.random() < 0.4:
+    if is_constant and not port.domain and port.type in ("f32", "f16") and len(port.shape) >= 1 and rng.random() < 0.4:
         stored = Stored(rng.choice(("u8", "i8", "u4", "i4")), rng.randrange(len(port.shape)), rng.random() < 0.6)
     return Node("constant", type=port.type, shape=port.shape, data=data, stored=stored)
 

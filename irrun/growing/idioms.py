@@ -40,7 +40,7 @@ def _decompressed_product(g: Chain) -> None:
     codes = g.array(g.numbers.integers(*_CODES[type], shape), type)
     weights = g.layer("Convert", [codes], ("f32", codes.axes), destination_type="f32")[0]
     each = fixed(*shape[:-1], 1)
-    if g.choices.chance():
+    if g.choices.chance(0.7):
         zeros = g.array(g.numbers.integers(*_CODES[type], [axis.size for axis in each]), type)
         weights = g.compute("Subtract", weights, g.layer("Convert", [zeros], ("f32", each), destination_type="f32")[0])
     weights = g.compute("Multiply", weights, g.constant([axis.size for axis in each], "f32", 1 / depth))

@@ -113,7 +113,7 @@ def pad(g: Chain) -> None:
 
 
 def tile(g: Chain) -> None:
-    if x := g.find(lambda t: 1 <= t.rank <= 4):
+    if x := g.find(lambda t: 1 <= t.rank <= 4 and t.type != "string"):
         repeats = [g.choices.pick((1, 1, 2, 3)) for _ in x.axes]
         axes = tuple(Axis(axis.size * count, axis.open) for axis, count in zip(x.axes, repeats))
         g.add("Tile", [x, g.ints(*repeats)], (x.type, axes))
@@ -121,7 +121,7 @@ def tile(g: Chain) -> None:
 
 def broadcast(g: Chain) -> None:
     """Add a Broadcast in both directions: dims of 1 grow, and an axis may come before the others."""
-    if x := g.find(lambda t: t.rank < 5):
+    if x := g.find(lambda t: t.rank < 5 and t.type != "string"):
         target = [g.choices.pick((2, 3)) if axis == Axis(1) else 1 for axis in x.axes]
         extra = [g.choices.pick((1, 2))] if not x.axes or g.choices.chance(0.4) else []
         axes = (*fixed(*extra), *(Axis(t) if axis == Axis(1) else axis for axis, t in zip(x.axes, target)))

@@ -14,9 +14,9 @@ from functools import cache
 from typing import Any, Final
 
 from irrun.diagnostics import IrrunError, Refused
-from irrun.growing.author import Author
+from irrun.growing.author import Author, Hint
 from irrun.growing.drafts import MAX_ELEMENTS, Draft, Port, Unparsable, add_host, failure, name_of
-from irrun.growing.hints import Hint
+from irrun.growing.habits import usual_types, written
 from irrun.inference.layer import infer
 from irrun.opdef import Op, Site
 from irrun.types import ELEMENT_TYPES, UnknownDimError, type_set
@@ -64,6 +64,7 @@ class Solver:
     def __init__(self, rng: random.Random) -> None:
         self.author = Author(rng)
         self.known: defaultdict[str, list[Draft]] = defaultdict(list)
+        """Solutions, by the version of the operation: usual ones, from which all climbs start."""
         self.tried = 0
         """The drafts that were put before a shape rule."""
         self._unhosted: Counter[tuple[str, str, int]] = Counter()
@@ -77,17 +78,27 @@ class Solver:
     def rng(self, rng: random.Random) -> None:
         self.author.rng = rng
 
-    def solve(self, cls: type[Op], host: Port | None = None) -> Draft | None:
+    def solve(self, cls: type[Op], host: Port | None = None, *, usual: bool = True) -> Draft | None:
         """Return a layer that the operation accepts, or None if none was found.
 
-        ``host`` is its first input, if the layer is to read a tensor that is there already.
+        ``host`` is its first input, if the layer is to read a tensor that is there already. A ``usual`` layer is as
+        networks have it; others have any element types, and leave attributes out.
         """
+        self.author.usual = usual
+        found = self._solve(cls, host)
+        if found is None or not usual:
+            return found
+        neat = written(found)
+        return neat if self._score(neat)[0] == _SOLVED else found
+
+    def _solve(self, cls: type[Op], host: Port | None) -> Draft | None:
         name = name_of(cls)
         memory = self.known[name]
         place = (name, "", 0)
         if host is not None:
             place = (name, host.type, len(host.shape))
-            if self._unhosted[place] >= _MAX_HOST_FAILURES or not _reads(cls, host.type):
+            reads = host.type in usual_types(cls, cls.inputs[0].type) if self.author.usual else _reads(cls, host.type)
+            if self._unhosted[place] >= _MAX_HOST_FAILURES or not reads:
                 return None
         for draft, steps in self._starts(cls, host, memory):
             if not steps:
@@ -100,6 +111,8 @@ class Solver:
             return None
         if host is not None:
             self._unhosted[place] = -_MAX_REMEMBERED  # what was solved once is worth more climbs
+        if not self.author.usual or any(0 in port.shape for port in found.ports):
+            return found
         if len(memory) < _MAX_REMEMBERED:
             memory.append(found.copy())
         elif self.rng.random() < 0.05:

@@ -250,7 +250,8 @@ def _strings(g: Chain) -> None:
     both: Axes = (Axis(rows.size + 4, rows.open), Axis(2))
     (y,) = g.layer("Concat", [x, g.constant((4, 2), "string")], (x.type, both), axis=0)
     (y,) = g.layer("Unsqueeze", [y, g.ints(0)], (x.type, (Axis(1), *both)))
-    (y,) = g.layer("Tile", [y, g.ints(2, 1, 2)], (x.type, (Axis(2), both[0], Axis(4))))
+    (y,) = g.layer("Concat", [y, y], (x.type, (Axis(2), *both)), axis=0)
+    (y,) = g.layer("Concat", [y, y], (x.type, (Axis(2), both[0], Axis(4))), axis=2)
     g.add("Gather", [y, g.ints(1, 0, 0), g.number(2, "i64")], (x.type, (Axis(2), both[0], Axis(3))))
 
 

@@ -40,7 +40,7 @@ FOLDERS: dict[str, set[str]] = {
     "genai": {"base", "inference", "ir", "running", "api", "engines"},
     "fleet": {"base", "arrays", "ir", "checking", "running", "api", "genai"},
     "conformance": {"base", "engines"},
-    "growing": {"base", "inference", "api"},
+    "growing": {"base", "specification", "inference", "api"},
     "fuzz": {
         "base",
         "departures",
