@@ -1,5 +1,6 @@
 """StridedSlice: basic indexing as in numpy, written with masks.  Spec: movement/strided-slice-1."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ class StridedSlice(Op):
             else:
                 start = None if _bit(self.begin_mask, i) else begins[i]
                 stop = None if _bit(self.end_mask, i) else ends[i]
-                dims.append(sliced(next(left), start, stop, steps[i]))
+                dims.append(_length(next(left), start, stop, steps[i]))
         return data.reshaped(dims)
 
     def _kinds(self, count: int) -> list[str]:
@@ -88,7 +89,8 @@ class StridedSlice(Op):
         return [next((kind for kind, mask in masks.items() if _bit(mask, i)), "slice") for i in range(count)]
 
     # OpenVINO slices as numpy does, and not as the text of the specification says: a slice with equal begin and end is
-    # empty, and with end_mask, a backward slice includes element 0
+    # empty, and with end_mask, a backward slice includes element 0. As the text says, and unlike numpy, a backward
+    # slice that begins before element 0 begins with it.
 
     def prepare(self, request: Request) -> Kernel | None:
         bounds = constants(request.inputs[1:])
@@ -97,28 +99,35 @@ class StridedSlice(Op):
         begin, end, strides = (*bounds, None)[:3]
         assert begin is not None
         assert end is not None
-        index = self._index(begin, end, strides)
+        if strides is not None and ((strides < 0) & (begin < 0)).any():  # the dims decide where it begins
+            return None
+        index = self._index((INF,) * 4, begin, end, strides)
         slices = [at for at in index if isinstance(at, slice)]
         if len(slices) < len(index) - 1:
             return None
         place = index.index(...)
         return view_channels_last((*slices[:place], *(slice(None),) * (4 - len(slices)), *slices[place:]))
 
-    def _index(self, begin: np.ndarray, end: np.ndarray, strides: np.ndarray | None) -> list[Any]:
-        """Return the entries of the numpy index, exactly one of which is an Ellipsis."""
+    def _index(self, dims: Sequence[int], begin: np.ndarray, end: np.ndarray, strides: np.ndarray | None) -> list[Any]:
+        """Return the entries of the numpy index of data with these dims. Exactly one of them is an Ellipsis."""
         index: list[Any] = []
         kinds = self._kinds(len(begin))
+        axis = 0
         for i, kind in enumerate(kinds):
             if kind == "new":
                 index.append(None)
             elif kind == "ellipsis":
                 index.append(...)
+                axis = len(dims) - sum(later in ("slice", "shrink") for later in kinds[i + 1 :])
             elif kind == "shrink":  # OpenVINO's core kernel ignores begin_mask here, the CPU plugin does not
                 index.append(0 if _bit(self.begin_mask, i) else int(begin[i]))
+                axis += 1
             else:
+                step = 1 if strides is None else int(strides[i])
                 start = None if _bit(self.begin_mask, i) else int(begin[i])
                 stop = None if _bit(self.end_mask, i) else int(end[i])
-                index.append(slice(start, stop, 1 if strides is None else int(strides[i])))
+                index.append(slice(0 if start is not None and step < 0 and start < -dims[axis] else start, stop, step))
+                axis += 1
         if "ellipsis" not in kinds:
             index.append(...)
         return index
@@ -127,11 +136,21 @@ class StridedSlice(Op):
         self, data: np.ndarray, begin: np.ndarray, end: np.ndarray, strides: np.ndarray | None = None
     ) -> np.ndarray:
         try:
-            return data[tuple(self._index(begin, end, strides))]
+            return data[tuple(self._index(data.shape, begin, end, strides))]
         except IndexError:
             raise Refused(
                 f"begin {begin.tolist()} has an index outside an axis of data {list(data.shape)}", "C5"
             ) from None
+
+
+def _length(dim: Dim, start: Dim | None, stop: Dim | None, step: Dim) -> Dim:
+    """Return the length of a slice. A backward slice that begins before element 0 has this element at most."""
+    if start is None or step.lo >= 0 or start.lo >= -dim.lo:
+        return sliced(dim, start, stop, step)
+    if start.hi < -dim.hi:
+        return sliced(dim, Dim(0), stop, step)
+    length = sliced(dim, start, stop, step)
+    return Dim(length.lo, max(length.hi, 1))
 
 
 def _bit(mask: tuple[int, ...], i: int) -> bool:

@@ -41,6 +41,10 @@ VALUES = [
     Values("backwards-both-masks", _OP, [_X, i64(3), i64(2), i64(-2)], f32([4, 2, 0]), _masks("1", "1")),
     Values("clamped", _OP, [_X, i64(-(2**63)), i64(2**63 - 1)], _X),
     Values("clamped-backwards", _OP, [_X, i64(2**31 - 1), i64(-(2**31)), i64(-1)], _X[::-1]),
+    Values("begin-below-backwards", _OP, [_X, i64(-7), i64(-9), i64(-1)], f32([0])),
+    Values("begin-below-backwards-end-above", _OP, [_X, i64(-7), i64(0), i64(-1)], np.zeros(0, np.float32)),
+    Values("begin-below-backwards-last-axis", _OP, [_TWO, i64(0, -4), i64(0, -5), i64(1, -2)], _TWO[:, :1],
+           _masks(ellipsis="1")),
     Values("shrink-negative", _OP, [_X, i64(-1), i64(0)], f32(4), _masks(shrink="1")),
     Values("shrink-ignores-stride", _OP, [_X, i64(2), i64(0), i64(0)], f32(2), _masks(shrink="1")),
     # OpenVINO: so the CPU plugin, while the core kernel ignores begin_mask here
