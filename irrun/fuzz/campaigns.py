@@ -18,6 +18,7 @@ from irrun.engines.engine import Engine
 from irrun.fuzz.explaining import explain
 from irrun.fuzz.judging import Disagreement, Invalid, judge
 from irrun.fuzz.known import described
+from irrun.fuzz.repeating import UNREPEATED, repeats
 from irrun.growing.drafts import versions
 from irrun.growing.graphs import Graph
 from irrun.growing.grower import Grower
@@ -92,9 +93,13 @@ class Figures:
         self.explained += other.explained
         return [finding for finding in other.findings if self.keep(finding)]
 
+    def is_new(self, finding: Finding) -> bool:
+        """Return whether no finding has the same signature."""
+        return all(finding.signature != known.signature for known in self.findings)
+
     def keep(self, finding: Finding) -> bool:
         """Add a finding if it is new, and count it as repeated if it is not. Return whether it is new."""
-        if any(finding.signature == known.signature for known in self.findings):
+        if not self.is_new(finding):
             self.repeated[finding.signature] += 1
             return False
         self.findings.append(finding)
@@ -156,14 +161,23 @@ class Campaign:
         if verdict.names:
             figures.explained.update(verdict.names)
             return None
-        figures.refused += found.judge == "engine" and found.kind != "values"
         finding = Finding(number, verdict.graph, verdict.disagreement)
+        if figures.is_new(finding) and not self._repeats(finding):
+            figures.explained[UNREPEATED] += 1
+            return None
+        figures.refused += found.judge == "engine" and found.kind != "values"
         if not figures.keep(finding):
             return None
         if self.folder is not None:
             observer = "irrun" if self.engine is None else self.engine.name
             write_findings(figures.findings, self.folder, self.seed, observer)
         return finding
+
+    def _repeats(self, finding: Finding) -> bool:
+        """Return whether the engine disagrees again about the file of a finding."""
+        if self.engine is None or finding.disagreement.judge != "engine":
+            return True
+        return repeats(_case(finding, self.seed, self.engine.name), finding.disagreement, self.engine)
 
 
 def write_findings(findings: Sequence[Finding], folder: Path, seed: int, observer: str) -> None:

@@ -20,6 +20,7 @@ from irrun.fuzz import (
     Figures,
     Invalid,
     Job,
+    campaigns,
     described,
     explain,
     jobs,
@@ -27,6 +28,7 @@ from irrun.fuzz import (
     judging,
     reduced,
     reducing,
+    repeating,
     run_jobs,
     single_layers,
     summary,
@@ -218,6 +220,26 @@ def test_numbers_that_must_be_whole_are_not_rounded() -> None:
 
 # ---------------------------------------------------------------------------------------------
 # campaigns
+
+
+@pytest.mark.parametrize("vanishes", [False, True])
+def test_a_finding_comes_again_from_its_file(vanishes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault that comes only while a graph is judged is counted, and not reported."""
+    crash, is_gone = Crash("it was ended by SIGSEGV"), False
+
+    def repeats(*arguments: Any) -> bool:
+        nonlocal is_gone
+        is_gone = vanishes
+        try:
+            return repeating.repeats(*arguments)
+        finally:
+            is_gone = False
+
+    monkeypatch.setattr(campaigns, "repeats", repeats)
+    campaign = Campaign(5, Faulty("Parameter", lambda outputs: outputs if is_gone else crash))
+    deque(campaign.run(count=4), maxlen=0)
+    assert bool(campaign.figures.findings) is not vanishes
+    assert bool(campaign.figures.explained[repeating.UNREPEATED]) is vanishes
 
 
 def test_findings_are_kept_as_a_suite(tmp_path: Path) -> None:
