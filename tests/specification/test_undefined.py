@@ -220,6 +220,9 @@ SEQUENCES: list[tuple[str, str, dict[str, Any], list[Any], Any]] = [
     ("other-signal-size", "IRDFT-9", {}, [_PARTS, kit.i64(0, 1), kit.i64(-1, 4)], False),
     ("other-signal-size", "IRDFT-9", {}, [_PARTS, kit.i64(0, 1), kit.i64(-1, 5)], True),
     ("other-signal-size", "IRDFT-9", {}, [_PARTS, kit.i64(0, 1), kit.i64(3, -1)], True),
+    ("nonfinite-signal", "RDFT-9", {}, [np.array([[np.nan, 1], [2, 3]]), np.array([1])], [[[True]], [[False]]]),
+    ("nonfinite-signal", "IRDFT-9", {}, [np.array([[[1, 2.0]], [[np.inf, 3]]]), np.array([1])], [[False], [True]]),
+    ("nonfinite-signal", "DFT-7", {}, [np.array([[[1, 2.0]], [[np.inf, 3]]]), np.array([0])], [[[True]]]),
     ("shorter-window", "STFT-15", _FRAMES, [None, np.ones(2), np.array(4), None], True),
     ("shorter-window", "STFT-15", _FRAMES, [None, np.ones(4), np.array(4), None], False),
     # frames of 2 elements, which begin at 0 and 3

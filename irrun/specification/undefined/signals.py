@@ -30,6 +30,18 @@ def _other_signal_size(op: Any, inputs: Inputs) -> Undefined:
     return any(size not in (-1, own) for size, own in zip(given, whole))
 
 
+def _nonfinite_signal(op: Any, inputs: Inputs) -> Undefined:
+    """A signal that holds NaN or an infinity: the order of the sums decides which of both an element is."""
+    data, axes = inputs[:2]
+    if data is None or axes is None:
+        return True
+    is_complex = op.type != "RDFT"
+    rank = data.ndim - is_complex
+    summed = (*(axis % rank for axis in axes.tolist()), *((rank,) if is_complex else ()))
+    found = ~np.isfinite(data.astype(np.float64)).all(axis=summed, keepdims=True)
+    return found[..., 0] if op.type == "IRDFT" else found if is_complex else found[..., None]
+
+
 def _shorter_window(op: Any, inputs: Inputs) -> Undefined:
     """A window that is not as long as a frame: the page does not say where it lies."""
     window, size = inputs[1:3]
@@ -64,6 +76,7 @@ _SMALLEST: Final = 1e-6
 
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "last-axis-by-minus-one": _last_axis_by_minus_one,
+    "nonfinite-signal": _nonfinite_signal,
     "other-signal-size": _other_signal_size,
     "outside-the-windows": _outside_the_windows,
     "shorter-window": _shorter_window,
