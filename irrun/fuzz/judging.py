@@ -48,7 +48,8 @@ _MOVES: Final = frozenset({
     "ShuffleChannels", "Slice", "SpaceToDepth", "Split", "Squeeze", "StridedSlice", "Tile", "Transpose", "Unsqueeze",
     "VariadicSplit",
 })  # fmt: skip
-"""Operations that move elements and compute none: what only they give is equal to the last bit."""
+"""Operations that move elements and compute none: what only they give is equal to the last bit, but for numbers so
+near to 0 that an engine takes them for 0."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class _Reference:
             if _is_bug(error):
                 raise
             raise Invalid(str(error)) from error
-        self.loose, self.moved = _loose(inputs.graph), set[int]() if narrow else _moved(inputs.graph)
+        self.loose, self.moved = _loose(inputs.graph), _moved(inputs.graph, narrow=narrow)
         self.narrowed = _narrowed(inputs.graph)
 
     def calls(self) -> list[Expected]:
@@ -196,7 +197,7 @@ class _Reference:
             if n in self.loose:
                 allowed.append(None)
             elif n in self.moved:
-                allowed.append(np.zeros(output.shape))
+                allowed.append(np.full(output.shape, _FLOOR if self.narrow and type_of(output) in _BASE else 0.0))
             else:
                 narrow = self.narrow or n in self.narrowed
                 allowed.append(_allowed(output, [run[n] for run in jittered], narrow=narrow))
@@ -222,13 +223,22 @@ def _loose(graph: Graph) -> set[int]:
     return {n for n, ref in enumerate(graph.results) if ref.node in tainted}
 
 
-def _moved(graph: Graph) -> set[int]:
-    """Return the outputs whose elements are those of inputs and constants, moved."""
+def _moved(graph: Graph, *, narrow: bool) -> set[int]:
+    """Return the outputs whose elements are those of inputs and constants, moved, and converted last if at all.
+
+    A conversion rounds once. ``narrow`` leaves out f64, which an engine may hold as f32.
+    """
     computed: set[int] = set()
+    converted: set[int] = set()
     for number, node in enumerate(graph.nodes):
-        is_move = (node.is_input and node.stored is None) or (node.cls is not None and node.cls.type in _MOVES)
-        if not is_move or any(ref.node in computed for ref in node.inputs):
+        type = "" if node.cls is None else node.cls.type
+        is_wide = narrow and "f64" in (node.type, node.attributes.get("destination_type"))
+        is_move = type in _MOVES or (node.is_input and node.stored is None)
+        sources = {ref.node for ref in node.inputs}
+        if is_wide or not (is_move or type == "Convert") or sources & (computed | converted):
             computed.add(number)
+        elif type == "Convert":
+            converted.add(number)
     return {n for n, ref in enumerate(graph.results) if ref.node not in computed}
 
 
