@@ -38,7 +38,7 @@ def _operands(g: Chain, x: Tensor) -> tuple[list[Tensor], Axes]:
     if g.choices.chance() and others:
         y = g.choices.pick_late(others)
     else:
-        dims = [1 if axis.open or g.choices.chance() else axis.size for axis in x.axes]
+        dims = [1 if axis.open or g.choices.chance() else {1: 3}.get(axis.size, axis.size) for axis in x.axes]
         y = g.constant(dims[g.choices.integer(0, len(dims)) :], x.type)
     axes = broadcast_axes(x, y)
     assert axes is not None
@@ -108,7 +108,7 @@ def _reduce(g: Chain) -> None:
     axes = [n for n in range(x.rank) if g.choices.chance()] or [x.rank - 1]
     keep = g.choices.chance()
     left = tuple(Axis(1) if n in axes else axis for n, axis in enumerate(x.axes) if keep or n not in axes)
-    g.add(kind, [x, g.ints(*axes)], (x.type, left), keep_dims=keep)
+    g.add(kind, [x, g.ints(*(n - x.rank * g.choices.chance() for n in axes))], (x.type, left), keep_dims=keep)
 
 
 def _matmul(g: Chain) -> None:
@@ -135,7 +135,8 @@ def _cumsum(g: Chain) -> None:
     if found := g.find_axis(lambda axis: not axis.open and 0 < axis.size < _MAX_SUMMED):
         x, axis = found
         if x.type in ("f32", "i32", "i64"):
-            g.add("CumSum", [x, g.number(axis, "i64")], (x.type, x.axes), reverse=g.choices.chance())
+            place = g.number(axis - x.rank * g.choices.chance(), "i64")
+            g.add("CumSum", [x, place], (x.type, x.axes), reverse=g.choices.chance())
 
 
 def has_channels(tensor: Tensor) -> bool:

@@ -52,6 +52,23 @@ def test_sequences_that_must_be_sorted_are(name: str, position: int) -> None:
         assert (np.diff(sequence) >= 0).all()
 
 
+def test_axes_that_count_from_the_end_and_operands_that_both_stretch() -> None:
+    grower, negative, stretched = Grower(2), set[str](), 0
+    for number in range(250):
+        graph = grower.grow_chain(number)
+        tensors, _, _ = graph.built()
+        for position, node in enumerate(graph.nodes):
+            type = "" if node.cls is None else node.cls.type
+            data = [graph.nodes[ref.node].data for ref in node.inputs]
+            if (type == "CumSum" or type.startswith("Reduce")) and data[1] is not None and (data[1] < 0).any():
+                negative.add("CumSum" if type == "CumSum" else "Reduce")
+            if type in ("Add", "Multiply", "Subtract"):
+                sizes = [np.prod(tensors[ref].value.shape.static) for ref in (*node.inputs, Ref(position))]
+                stretched += max(sizes[:2]) < sizes[2]
+    assert negative == {"CumSum", "Reduce"}
+    assert stretched
+
+
 def test_what_graphs_consist_of() -> None:
     """Bodies, state, compressed weights, open dims that are 0 or 1 in a call, and calls that repeat their shapes."""
     grower, found = Grower(1), set[str]()
