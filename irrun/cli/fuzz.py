@@ -20,7 +20,7 @@ from irrun.cli._judging import LimitOptions, folder_to_write, limit_options
 from irrun.cli._options import format_option
 from irrun.cli._settings import with_settings
 from irrun.engines.opening import open
-from irrun.fuzz import Campaign, Figures, Finding, Job, run_jobs, summary, unreached
+from irrun.fuzz import Campaign, Figures, Finding, Job, compiled, forms, run_jobs, summary, unreached
 
 __all__ = ["command"]
 
@@ -45,6 +45,7 @@ class Settings:
     model: int | None
     jobs: int
     output: str | None
+    compiled: str | None
     limit: LimitOptions
     quota: bool
     form: str
@@ -68,6 +69,11 @@ class Settings:
     help="Processes, each with an engine of its own. They share the models in blocks.",
 )
 @click.option("-o", "--output", metavar="FOLDER", help="Write findings.jsonl.xz there, a suite of the findings.")
+@click.option(
+    "--compiled",
+    type=click.Choice(["native", "sse", "avx", "avx2", "avx512"]),
+    help="Compile the kernels of every model, for no more than this instruction set.",
+)
 @limit_options
 @click.option("--quota", is_flag=True, help="Fail if an algorithm of the kernels is reached too seldom.")
 @format_option("text", "json")
@@ -84,6 +90,10 @@ def command(settings: Settings) -> int:
     figures so far.
     """
     refuse(_EXCLUSIONS)
+    form = settings.compiled
+    if form is not None and form not in forms():
+        known = ", ".join(forms()) or "none, because numba is not installed or not allowed"
+        raise click.UsageError(f"no kernels can be compiled for {form} here: choose one of these: {known}")
     folder = None if settings.output is None else folder_to_write(settings.output)
     out, err = _terminal.console(), _terminal.console(stderr=True)
     figures = Figures()
@@ -91,11 +101,12 @@ def command(settings: Settings) -> int:
         task = bar.add_task("models", total=settings.count)
 
         try:
-            for findings in _judge_models(settings, folder, figures):
-                bar.update(task, completed=figures.graphs)
-                for finding in findings if settings.form == "text" else ():
-                    out.print(f"{printable(finding.signature)} (model {finding.number})")
-                    out.print(f"  {printable(finding.line)}")
+            with nullcontext() if form is None else compiled(form):
+                for findings in _judge_models(settings, folder, figures):
+                    bar.update(task, completed=figures.graphs)
+                    for finding in findings if settings.form == "text" else ():
+                        out.print(f"{printable(finding.signature)} (model {finding.number})")
+                        out.print(f"  {printable(finding.line)}")
         except KeyboardInterrupt:
             figures.interrupted = True
     absent = unreached(figures.algorithms, figures.graphs) if settings.quota else []

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 from irrun.base.forking import UNFORKED
 from irrun.opdef import Kernel, Op, Request, is_custom
 
-__all__ = ["OFFERS", "available", "join", "kernel"]
+__all__ = ["OFFERS", "available", "forms", "join", "kernel"]
 
 _Flow = TypeVar("_Flow")
 
@@ -65,6 +65,16 @@ def available() -> bool:
         warnings.warn(structures.UNKNOWN, RuntimeWarning, stacklevel=2)
         return False
     return True
+
+
+def forms() -> Mapping[str, Mapping[str, str]]:
+    """Return the instruction sets for which kernels can be compiled here, with environment variables for each.
+
+    A process with these variables compiles every kernel, for no more than the instruction set.
+    """
+    if not available():
+        return {}
+    return {form: {"IRRUN_FAST": "always", **own} for form, own in _module("machine.forms").FORMS.items()}
 
 
 def kernel(op: Op, request: Request) -> Kernel | None:

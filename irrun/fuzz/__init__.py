@@ -7,6 +7,7 @@ departure that explains a disagreement, or makes the graph small, and a ``Campai
 from __future__ import annotations
 
 from irrun.fuzz.campaigns import Campaign, Figures, Finding, summary
+from irrun.fuzz.compiled import compiled, forms
 from irrun.fuzz.explaining import Verdict, explain
 from irrun.fuzz.jobs import Job, run_jobs
 from irrun.fuzz.judging import Disagreement, Invalid, judge
@@ -15,6 +16,6 @@ from irrun.fuzz.reached import unreached
 from irrun.fuzz.reducing import reduced, single_layers
 
 __all__ = [
-    "Campaign", "Disagreement", "Figures", "Finding", "Invalid", "Job", "Verdict", "described", "explain",
-    "explained", "explanations", "judge", "reduced", "run_jobs", "single_layers", "summary", "unreached",
+    "Campaign", "Disagreement", "Figures", "Finding", "Invalid", "Job", "Verdict", "compiled", "described", "explain",
+    "explained", "explanations", "forms", "judge", "reduced", "run_jobs", "single_layers", "summary", "unreached",
 ]  # fmt: skip

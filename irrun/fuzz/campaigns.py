@@ -134,12 +134,12 @@ class Campaign:
                 grower = Grower(self.seed, for_engine=self.engine is not None)
             graph = grower.grow(number)
             if number >= first:
-                finding = self._judge(graph, number)
+                finding = self.judge_graph(graph, number)
                 self.figures.seconds = time.monotonic() - begin
                 yield finding
             number += 1
 
-    def _judge(self, graph: Graph, number: int) -> Finding | None:
+    def judge_graph(self, graph: Graph, number: int) -> Finding | None:
         """Judge a graph, and count it. Return what was found, if it is new."""
         figures, reached = self.figures, set[str]()
         figures.graphs += 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from irrun.conformance import read_suite
-from irrun.fuzz import Campaign, judging, reached
+from irrun.fuzz import Campaign, compiled, forms, judging, reached
 
 Call = Callable[..., Result]
 
@@ -30,6 +33,37 @@ def test_against_a_side_in_a_process_of_its_own(call: Call) -> None:
     result = call("fuzz", "--against", "exact", "--count", 5)
     assert result.exit_code == 0, result.output
     assert "0 findings" in result.output
+
+
+@pytest.mark.processes
+def test_compiled_kernels_of_an_instruction_set(tmp_path: Path) -> None:
+    """In a process of its own, because a process compiles for one instruction set."""
+    pytest.importorskip("numba", reason="the extra `fast` is not installed")
+    form = next(form for form in forms() if form != "native")
+    command = [sys.executable, "-m", "irrun", "fuzz", "--model", "3", "--compiled", form]
+    variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.glob("*.o"))
+
+
+def test_compiled_kernels_are_compiled_while_a_campaign_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba", reason="the extra `fast` is not installed")
+    monkeypatch.setenv("IRRUN_FAST", "1")
+    monkeypatch.delenv("NUMBA_CPU_NAME", raising=False)
+    form = next(form for form in forms() if form != "native")
+    with compiled(form):
+        assert os.environ["IRRUN_FAST"] == "always"
+        assert os.environ["NUMBA_CPU_NAME"]
+    assert os.environ["IRRUN_FAST"] == "1"
+    assert "NUMBA_CPU_NAME" not in os.environ
+
+
+def test_an_instruction_set_that_is_not_here(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("irrun.cli.fuzz.forms", dict)
+    result = call("fuzz", "--count", 1, "--compiled", "avx512")
+    assert result.exit_code == 2
+    assert "no kernels can be compiled for avx512 here" in result.output
 
 
 def test_one_model_alone(call: Call) -> None:

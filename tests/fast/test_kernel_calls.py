@@ -14,10 +14,10 @@ from places import ROOT
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
 from irrun.fast import OFFERS
+from irrun.fast.machine.forms import FORMS
 from kernel_calls.calls import calls
 from kernel_calls.kernels import SHARING, kernels, reached
 from kernel_calls.models import MODELS
-from processor_forms import FORMS
 
 
 def test_every_operation_with_compiled_kernels_is_called() -> None:

@@ -43,6 +43,7 @@ FOLDERS: dict[str, set[str]] = {
     "growing": {"base", "specification", "inference", "api"},
     "fuzz": {
         "base",
+        "seam",
         "departures",
         "specification",
         "ir",

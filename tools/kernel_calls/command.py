@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import kernel_calls
-from processor_forms import FORMS
+from irrun.fast.machine.forms import FORMS
 
 __all__ = ["main"]
 

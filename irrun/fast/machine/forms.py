@@ -1,4 +1,4 @@
-"""Instruction sets that this machine can do, by the settings with which kernels are compiled for no more than them."""
+"""Instruction sets that this processor has, with the settings with which kernels are compiled for no more than each."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import llvmlite.binding as llvm
 
 __all__ = ["FORMS"]
 
+_BEYOND_AVX512: Final = ("avx10", "avxv", "avxi", "avxn", "amx")
+_BEYOND_AVX2: Final = (*_BEYOND_AVX512, "avx5")
 _LEVELS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     "sse": ("nehalem", "sse4.2", ("avx", "fma", "f16c", "vaes", "vpclmul", "amx", "xop")),
-    "avx": ("sandybridge", "avx", ("avx2", "avx5", "avx10", "avxv", "avxi", "avxn", "fma", "f16c", "vaes", "vpclmul", "amx")),
-    "avx2": ("haswell", "avx2", ("avx5", "avx10", "avxv", "avxi", "avxn", "amx")),
-    "avx512": ("skylake-avx512", "avx512f", ("avx10", "avxv", "avxi", "avxn", "amx", "avx512bf16", "avx512fp16", "avx512vnni")),
-}  # fmt: skip
+    "avx": ("sandybridge", "avx", (*_BEYOND_AVX2, "avx2", "fma", "f16c", "vaes", "vpclmul")),
+    "avx2": ("haswell", "avx2", _BEYOND_AVX2),
+    "avx512": ("skylake-avx512", "avx512f", (*_BEYOND_AVX512, "avx512bf16", "avx512fp16", "avx512vnni")),
+}
 """By the name of a form: the processor that has it, the feature a machine must have, and how those begin that it must
 not use."""
 
