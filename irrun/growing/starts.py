@@ -256,16 +256,16 @@ def _strings(g: Chain) -> None:
 
 
 def _packed_integers(g: Chain) -> None:
-    """Weights in four bits or eight, widened as a compressed model widens them."""
-    x = g.parameter(fixed(g.choices.pick((1, 3)), 32))
+    """Weights in four bits or eight, widened as a compressed model widens them: too many to be folded."""
+    x = g.parameter(fixed(g.choices.pick((1, 3)), 128))
     type = g.choices.pick(("u4", "i4", "i8", "u8"))
     low, high = (0, 8) if type.startswith("u") else (-8, 8)
-    codes = g.array(g.numbers.integers(low, high, (16, 32)), type)
+    codes = g.array(g.numbers.integers(low, high, (64, 128)), type)
     (w,) = g.layer("Convert", [codes], ("f16", codes.axes), destination_type="f16")
-    w = g.compute("Subtract", w, g.array(np.full((16, 1), 4, np.float16)))
-    w = g.compute("Multiply", w, g.array(np.full((16, 1), 1 / 512, np.float16)))
+    w = g.compute("Subtract", w, g.array(np.full((64, 1), 4, np.float16)))
+    w = g.compute("Multiply", w, g.array(np.full((64, 1), 1 / 512, np.float16)))
     (w,) = g.layer("Convert", [w], ("f32", w.axes), destination_type="f32")
-    g.add("MatMul", [x, w], (x.type, (x.axes[0], Axis(16))), transpose_a=False, transpose_b=True)
+    g.add("MatMul", [x, w], (x.type, (x.axes[0], Axis(64))), transpose_a=False, transpose_b=True)
 
 
 STARTS: Final[tuple[Callable[[Chain], None], ...]] = (

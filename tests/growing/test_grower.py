@@ -22,11 +22,13 @@ from irrun.growing import (
     Stored,
     add_inputs,
     add_layers,
+    starts,
     versions,
 )
 from irrun.growing.choices import Dice
 from irrun.growing.grower import put_draft
 from irrun.growing.starts import STARTS
+from irrun.opdef import stored as packed
 
 
 def test_the_same_seed_grows_the_same_graphs() -> None:
@@ -67,6 +69,16 @@ def test_axes_that_count_from_the_end_and_operands_that_both_stretch() -> None:
                 stretched += max(sizes[:2]) < sizes[2]
     assert negative == {"CumSum", "Reduce"}
     assert stretched
+
+
+def test_packed_integers_stay_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are too many to be folded, so that the kernel of the product unpacks them."""
+    unpacked: list[object] = []
+    unpack = packed.Stored.unpack_rows
+    monkeypatch.setattr(packed.Stored, "unpack_rows", lambda own, rows: (unpacked.append(own), unpack(own, rows))[1])
+    graph = Grower(5).grow_start(3, starts._packed_integers)
+    irrun.compile(graph.model())(graph.feeds())
+    assert unpacked
 
 
 def test_what_graphs_consist_of() -> None:
