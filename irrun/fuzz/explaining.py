@@ -50,23 +50,46 @@ def explain(graph: Graph, found: Disagreement, engine: Engine | None) -> Verdict
             whole = _explain_whole(graph, _Again(found, engine))
             return Verdict(first.graph, first.disagreement, whole.names | names) if whole.names else whole
         names |= {name for name, _ in layers.values()}
-        rest = without(graph, found.call, {number: values for number, (_, values) in layers.items()})
-        again = None if rest is None else _judged(rest, engine)
-        if rest is None or again is None:
+        rest = _rest(graph, found.call, {number: values for number, (_, values) in layers.items()}, engine)
+        if rest is None:
             break
-        graph, found = rest, again
+        graph, found = rest
     return Verdict(first.graph, first.disagreement, frozenset(names))
 
 
+def _rest(
+    graph: Graph, call: int, layers: Mapping[int, Sequence[np.ndarray] | None], engine: Engine | None
+) -> tuple[Graph, Disagreement] | None:
+    """Return the graph without some layers and the disagreement about it, or None if there is none.
+
+    The engine's outputs of the layers take their place or, where the other layers refuse those, irrun's own.
+    """
+    for values in (layers, dict.fromkeys(layers)):
+        rest = without(graph, call, values)
+        try:
+            found = None if rest is None else _judged(rest, engine)
+        except Invalid:
+            continue
+        return None if rest is None or found is None else (rest, found)
+    return None
+
+
 def _judged(graph: Graph, engine: Engine | None) -> Disagreement | None:
-    """Return the disagreement of an engine about a static graph, or about its dynamic form."""
+    """Return the disagreement of an engine about a static graph, or about its dynamic form.
+
+    Raises Invalid if irrun refuses both.
+    """
+    refusals = 0
     for form in (graph, opened(graph)):
         try:
             found = judge(form, engine)
         except (Invalid, IrrunError, ValueError, KeyError):
+            refusals += 1
             continue
         if found is not None and found.judge == "engine":
             return found
+    if refusals == 2:
+        raise Invalid("irrun refuses what is left of a graph")
     return None
 
 
