@@ -261,14 +261,14 @@ class Tree:
         path = self.root / mutant.module
         source = path.read_bytes()
         try:
-            self._write(path, mutant.change.apply(source))
+            self.write(path, mutant.change.apply(source))
             killer = self.killer(tests, record)
         finally:
-            self._write(path, source)
+            self.write(path, source)
         verdict = "survived" if killer is None else "time" if killer == "time" else "killed"
         return Verdict(mutant, verdict, killer or "", len(tests), time.monotonic() - start)
 
-    def _write(self, path: Path, source: bytes) -> None:
+    def write(self, path: Path, source: bytes) -> None:
         """Write a module; its compiled form goes, which Python would take for another of the same size and second."""
         path.write_bytes(source)
         for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):

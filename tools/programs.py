@@ -21,6 +21,7 @@ PROGRAMS: Final = {
     "onnx_nodes": "tools/onnx_nodes.py",
     "pages": "tests/repository/test_pages.py",
     "pattern_fuzz": "tools/pattern_fuzz.py",
+    "planted_faults": "tools/planted_faults/__main__.py",
     "quotations": "tools/quotations.py",
     "random_faults": "tools/random_faults.py",
     "random_models": "tests/testing/test_testing.py",

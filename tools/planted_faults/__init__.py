@@ -1,0 +1,1 @@
+"""Plant faults into irrun itself, and see whether ``irrun fuzz`` against an engine finds each of them."""
