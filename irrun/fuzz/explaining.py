@@ -119,7 +119,7 @@ def _named(verdict: Verdict) -> Verdict:
     """Return a verdict with its explanation, if there is one."""
     graph, found = verdict.graph, verdict.disagreement
     is_value = found.judge == "engine" and found.kind == "values"
-    name = predicted(graph, found) if is_value else explained(described(graph, found))
+    name = predicted(graph, found) if is_value else explained(described(graph, found), found.judge)
     return Verdict(graph, found, frozenset([name] if name else []))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["FIRST", "LAST", "Reason"]
+__all__ = ["CHECKS", "FIRST", "LAST", "Reason"]
 
 
 class Reason(NamedTuple):
@@ -102,7 +102,6 @@ LAST: Final = (
         r"GroupNormalization|\w*ROIPooling|Erf|Clamp)-\d+ \([pc]:[iu]\d+\[|"
         r"^values AdaptiveAvgPool-8 \([pc]:boolean\[",
     ),
-    Reason("an inferred shape that assumes a dim of 1", r"^values .*Squeeze-\d+ .*does not fit the inferred"),
     Reason("a product that rounding puts between two numbers of f8", r"^values FakeConvert-13 "),
     Reason(
         "a label that is the blank",
@@ -138,3 +137,8 @@ LAST: Final = (
     Reason("a dim of 0", r"^(crash|refusal|values) \w+-\d+ .* empty"),
 )
 """What the pages leave open. These are tried after the departures."""
+
+CHECKS: Final = (
+    Reason("an inferred shape that assumes a dim of 1", r"^values .*Squeeze-\d+ .*does not fit the inferred"),
+)
+"""What explains a disagreement of irrun with its own check. No engine takes part in it, so that nothing else does."""

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irrun.fuzz import Disagreement, judge, judging
+from irrun.fuzz import Disagreement, described, explain, judge, judging
 from irrun.fuzz.reached import ALGORITHMS, FAMILIES, algorithms, unreached
-from irrun.growing import CYCLE, Graph, Grower
+from irrun.growing import CYCLE, Graph, Grower, Node, Ref
 from irrun.kernels import threads
 from irrun.opdef import Value, find
 from irrun.running.executor import Executable
@@ -169,6 +169,34 @@ def test_wrong_inference_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         ("check", "refusal"),
         ("exact", "refusal"),
     )
+
+
+@pytest.mark.parametrize("feeds", ["empty", "nonfinite"])
+def test_no_departure_explains_wrong_inference(feeds: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the engine has departures, also with a tensor that has no elements, or NaN."""
+    (cls,) = find("Tile").values()
+    infer = cls.infer
+
+    def wrong(self: Any, *arguments: Any) -> Value:
+        value = infer(self, *arguments)
+        assert isinstance(value, Value)
+        assert value.shape.dims is not None
+        return value.reshaped([*value.shape.dims[:-1], value.shape.dims[-1] + Dim(1)])
+
+    data = np.zeros((0, 2), np.float32) if feeds == "empty" else np.full((1, 2), np.nan, np.float32)
+    nodes = [
+        Node("parameter", type="f32", shape=data.shape, data=data),
+        Node("constant", type="i64", shape=(2,), data=np.ones(2, np.int64)),
+        Node("layer", cls, {}, [Ref(0), Ref(1)]),
+    ]
+    graph = Graph(1, nodes, [Ref(2)], [{}])
+    monkeypatch.setattr(cls, "infer", wrong)
+    found = judge(graph)
+    assert found is not None
+    assert (found.judge, found.kind) == ("check", "values")
+    verdict = explain(graph, found, None)
+    assert feeds in described(graph, verdict.disagreement)
+    assert not verdict.names
 
 
 @pytest.mark.parametrize("dims", ["any", "open"])
