@@ -232,7 +232,8 @@ def _tiles(g: Chain) -> None:
     x = _activate(g, _activate(g, _multiply(g, g.parameter(fixed(rows, 160)), 192)))
     _activate(g, g.add("Multiply", [x, g.constant((192,), "f32")], (x.type, x.axes))[0])
     y = g.parameter(fixed(rows, 192))
-    _activate(g, _activate(g, g.add("Multiply", [y, g.constant((192,), "f32")], (y.type, y.axes))[0]))
+    (y,) = g.add("Multiply", [y, g.constant((192,), "f32")], (y.type, y.axes))
+    _activate(g, g.add("Add", [_activate(g, y), y], (y.type, y.axes))[0])  # read twice, so that a tile is kept
 
 
 def _threads(g: Chain) -> None:
