@@ -95,7 +95,11 @@ def judge(graph: Graph, engine: Engine | None = None, reached: set[str] | None =
     try:
         found = _judge_with(graph, engine, _JITTERS, found_algorithms)
         in_doubt = found is not None and found.kind == "values" and found.judge != "check"
-        return _judge_with(graph, engine, _JITTERS_IN_DOUBT, found_algorithms) if in_doubt else found
+        if not in_doubt:
+            return found
+        again = _judge_with(graph, engine, _JITTERS_IN_DOUBT, found_algorithms)
+        # an engine that fails when it runs again has given other values all the same
+        return again if again is None or again.kind == "values" else found
     except Invalid as error:
         if graph.valid:
             return Disagreement("exact", "refusal", str(error))

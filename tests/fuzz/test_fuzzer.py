@@ -366,6 +366,15 @@ def test_a_fault_behind_an_explained_layer_whose_outputs_do_not_fit(monkeypatch:
     assert described(verdict.graph, verdict.disagreement).startswith("values Reshape-1 (")
 
 
+def test_a_crash_in_the_second_run_hides_no_values() -> None:
+    """Values are judged twice, and an engine may crash when it runs the model again."""
+    answers = iter([_doubled])
+    engine = Faulty("Tanh", lambda outputs: next(answers, lambda _: Crash("it was ended by SIGSEGV"))(outputs))
+    found = judge(_chain("Tanh"), engine)
+    assert found is not None
+    assert found.kind == "values"
+
+
 def test_a_crash_that_does_not_come_again_is_explained() -> None:
     crashes = iter([Crash("it was ended by SIGSEGV")])
     engine = Faulty("Tanh", lambda outputs: next(crashes, outputs))
