@@ -81,6 +81,7 @@ class Judges(searching.Judges):
         ([EXPLAINED], EXPLAINED, "not found", []),
         ([BOTH], EXPLAINED, "excused", ["relu_nan"]),
         ([BOTH], FINDING, "not found", []),
+        ([EXPLAINED, AGREED], AGREED, "not found", []),
         ([EXPLAINED | {"explanations": [searching.NOT_REPEATED]}], AGREED, "not found", []),
     ],
 )

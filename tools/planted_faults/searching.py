@@ -202,7 +202,10 @@ def searched(fault: Fault, campaigns: Campaigns, tree: Tree, control: Tree) -> O
 
 
 def judge_number(outcome: Outcome, number: int, faulty: Judges, sound: Judges) -> bool:
-    """Judge a graph, and return whether it shows the fault: again in a new process, and not without the fault."""
+    """Judge a graph, and return whether it shows the fault: again in a new process, and not without the fault.
+
+    What an explanation hides is judged again as well, because an engine may crash for what it did before.
+    """
     controls, key = faulty.campaigns.controls, (faulty.round, number)
 
     def control() -> dict[str, Any]:
@@ -225,8 +228,17 @@ def judge_number(outcome: Outcome, number: int, faulty: Judges, sound: Judges) -
         if faulty.judge(number)["signature"] == verdict["signature"]:
             outcome.finding = f"{verdict['signature']}\n{verdict['line']}"
         return bool(outcome.finding)
-    hidden = {*verdict["explanations"]} - {*control()["explanations"], NOT_REPEATED}
+    hidden = _hidden(verdict, control())
     if hidden and not control()["signature"]:
+        faulty.end()
+        sound.end()
+        controls[key] = sound.judge(number)
+        hidden &= _hidden(faulty.judge(number), control())
         outcome.excused.update(hidden)
-        outcome.places.append((faulty.round.seed, number))
+        outcome.places += [(faulty.round.seed, number)] * len(hidden)
     return False
+
+
+def _hidden(verdict: Mapping[str, Any], control: Mapping[str, Any]) -> set[str]:
+    """Return the explanations that only the irrun with the fault needs."""
+    return {*verdict["explanations"]} - {*control["explanations"], NOT_REPEATED}
