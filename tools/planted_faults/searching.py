@@ -204,7 +204,7 @@ def searched(fault: Fault, campaigns: Campaigns, tree: Tree, control: Tree) -> O
 def judge_number(outcome: Outcome, number: int, faulty: Judges, sound: Judges) -> bool:
     """Judge a graph, and return whether it shows the fault: again in a new process, and not without the fault.
 
-    What an explanation hides is judged again as well, because an engine may crash for what it did before.
+    Both are judged again in new processes, because an engine may crash for what it did before.
     """
     controls, key = faulty.campaigns.controls, (faulty.round, number)
 
@@ -221,21 +221,19 @@ def judge_number(outcome: Outcome, number: int, faulty: Judges, sound: Judges) -
     print(f"{where}: {verdict['outcome']} {', '.join(verdict['explanations'])}", file=sys.stderr, flush=True)
     if verdict["outcome"] in ("agreed", "invalid") or verdict == control():
         return False
+    hidden = _hidden(verdict, control())
+    if control()["signature"] or not (verdict["signature"] or hidden):
+        return False  # something else is wrong with this graph, or nothing
+    faulty.end()
+    sound.end()
+    controls[key], again = sound.judge(number), faulty.judge(number)
     if verdict["signature"]:
-        if control()["signature"]:
-            return False  # something else is wrong with this graph
-        faulty.end()
-        if faulty.judge(number)["signature"] == verdict["signature"]:
+        if again["signature"] == verdict["signature"] and not control()["signature"]:
             outcome.finding = f"{verdict['signature']}\n{verdict['line']}"
         return bool(outcome.finding)
-    hidden = _hidden(verdict, control())
-    if hidden and not control()["signature"]:
-        faulty.end()
-        sound.end()
-        controls[key] = sound.judge(number)
-        hidden &= _hidden(faulty.judge(number), control())
-        outcome.excused.update(hidden)
-        outcome.places += [(faulty.round.seed, number)] * len(hidden)
+    hidden &= _hidden(again, control())
+    outcome.excused.update(hidden)
+    outcome.places += [(faulty.round.seed, number)] * len(hidden)
     return False
 
 
