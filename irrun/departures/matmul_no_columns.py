@@ -1,0 +1,15 @@
+"""A product of length 0 with constant weights is unrelated memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def openvino(layer: Any) -> Sequence[np.ndarray] | None:
+    """Return what OpenVINO gives for a layer."""
+    if layer.op.type != "MatMul" or layer.inputs[0].size or layer.inputs[1].size or not layer.constant[1]:
+        return None
+    return [np.ma.masked_all_like(layer.outputs[0])]
