@@ -65,9 +65,9 @@ class Expected:
 class Disagreement:
     """Two ways that should be equal and are not.
 
-    ``judge`` is ``exact``, ``check``, ``twin``, ``threads`` or ``engine``, and ``kind`` is ``values``, ``refusal``,
-    ``crash``, ``hang`` or ``finding``. ``call`` counts the calls before it. If an engine gives other values,
-    ``outputs`` are those of the engine in this call, and ``expected`` what they should be.
+    ``judge`` is ``exact``, ``check``, ``twin``, ``threads`` or ``engine``, and ``kind`` is ``values``, ``shape``,
+    ``refusal``, ``crash``, ``hang`` or ``finding``. ``call`` counts the calls before it. If an engine gives other
+    values, ``outputs`` are those of the engine in this call, and ``expected`` what they should be.
     """
 
     judge: str
@@ -94,7 +94,7 @@ def judge(graph: Graph, engine: Engine | None = None, reached: set[str] | None =
     found_algorithms: set[str] = set() if reached is None else reached
     try:
         found = _judge_with(graph, engine, _JITTERS, found_algorithms)
-        in_doubt = found is not None and found.kind == "values" and found.judge != "check"
+        in_doubt = found is not None and found.kind == "values"
         if not in_doubt:
             return found
         again = _judge_with(graph, engine, _JITTERS_IN_DOUBT, found_algorithms)
@@ -313,7 +313,7 @@ def _judge_check(model: Model, expected: Sequence[Expected]) -> Disagreement | N
         for result, array in zip(model.results, call.outputs):
             shape = result.inputs[0].shape
             if shape is not None and not shape.fits(array.shape):
-                return Disagreement("check", "values", f"{list(array.shape)} does not fit the inferred {shape}")
+                return Disagreement("check", "shape", f"{list(array.shape)} does not fit the inferred {shape}")
     return None
 
 

@@ -27,7 +27,7 @@ _MAX_SHOWN_ELEMENTS: Final = 12
 """The most elements of a constant that a description shows."""
 _MAX_ELEMENTS_IN_FULL: Final = 100
 """The most elements of an input of the operations in ``_IN_FULL``."""
-_IN_FULL: Final = ("Bucketize", "CTCLoss", "EmbeddingSegmentsSum", "ExperimentalDetectronGenerateProposalsSingleImage")
+_IN_FULL: Final = ("ExperimentalDetectronGenerateProposalsSingleImage",)
 """Operations of whose inputs a description shows floats, too, and more elements: explanations look at them."""
 
 
@@ -35,22 +35,9 @@ _IN_FULL: Final = ("Bucketize", "CTCLoss", "EmbeddingSegmentsSum", "Experimental
 # conditions
 
 
-def _unsorted(match: re.Match[str]) -> bool:
-    """Return whether the numbers in the first group are not in ascending order, as far as they are shown."""
-    numbers = _numbers(match[1] or "")
-    return match[1] is None or numbers != sorted(numbers)
-
-
 def _below_one_pixel(match: re.Match[str]) -> bool:
     """Return whether the height or the width in the first group is below 1, as far as they are shown."""
     return match[1] is None or min(_numbers(match[1])[:2]) < 1
-
-
-def _blank_label(match: re.Match[str]) -> bool:
-    """Return whether a label of CTCLoss may be the blank. The groups are the number of classes, the labels and the
-    blank; labels are None if the description does not show them."""
-    blank = int(match["classes"]) - 1 if match["blank"] is None else int(match["blank"])
-    return match["labels"] is None or blank in _numbers(match["labels"])
 
 
 def _numbers(text: str) -> list[float]:
@@ -58,9 +45,7 @@ def _numbers(text: str) -> list[float]:
 
 
 CONDITIONS: Final[Mapping[str, Callable[[re.Match[str]], bool]]] = {
-    "unsorted": _unsorted,
     "below_one_pixel": _below_one_pixel,
-    "blank_label": _blank_label,
 }
 """The conditions on what the groups of a pattern hold, by the names under which patterns ask for them."""
 

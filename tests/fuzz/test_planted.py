@@ -164,7 +164,7 @@ def test_wrong_inference_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     found = _first(_graphs(False))
     assert found is not None
     assert (found.judge, found.kind) in (
-        ("check", "values"),
+        ("check", "shape"),
         ("check", "finding"),
         ("check", "refusal"),
         ("exact", "refusal"),
@@ -193,7 +193,7 @@ def test_no_departure_explains_wrong_inference(feeds: str, monkeypatch: pytest.M
     monkeypatch.setattr(cls, "infer", wrong)
     found = judge(graph)
     assert found is not None
-    assert (found.judge, found.kind) == ("check", "values")
+    assert (found.judge, found.kind) == ("check", "shape")
     verdict = explain(graph, found, None)
     assert feeds in described(graph, verdict.disagreement)
     assert not verdict.names

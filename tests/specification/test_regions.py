@@ -84,6 +84,8 @@ def _regions(*sides: float) -> list[np.ndarray]:
         ("ended-priors", "DetectionOutput-8", _DETECTION | {"normalized": False}, [None, None, f32([[[0, -1, -1, 2, 2]]])], False),
         ("ended-priors", "DetectionOutput-8", _DETECTION, [None, None, f32([[[-1, -1, 0, 0]]])], False),
         ("rest-of-detections", "DetectionOutput-8", _DETECTION, [_STILL, f32([[0, 0.5, 0, 0.4]]), _PRIORS], [[False] * 7] * 2),
+        ("no-classes", "DetectionOutput-8", _DETECTION, [None, np.zeros((1, 0)), None], True),
+        ("no-classes", "DetectionOutput-8", _DETECTION, [None, np.zeros((1, 4)), None], False),
         ("rest-of-proposals", "Proposal-1", _PROPOSAL, _PROPOSALS, [[False] * 5, [False] + [True] * 4]),
         ("rest-of-proposals", "Proposal-4", _PROPOSAL, _PROPOSALS, True),
         ("rest-of-proposals", "Proposal-4", _PROPOSAL | {"post_nms_topn": 1}, _PROPOSALS, False),

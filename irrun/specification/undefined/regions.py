@@ -48,6 +48,11 @@ def _equal_confidences(op: Any, inputs: Inputs) -> bool | np.ndarray:
     return any(_repeated(row[row >= op.confidence_threshold]) for row in images)
 
 
+def _no_classes(op: Any, inputs: Inputs) -> bool | np.ndarray:
+    """All outputs of DetectionOutput, if there are no classes."""
+    return inputs[1] is None or not inputs[1].shape[-1]
+
+
 def _ended_priors(op: Any, inputs: Inputs) -> bool | np.ndarray:
     """All outputs of DetectionOutput, if a prior box in pixels is one of image -1."""
     proposals = inputs[2]
@@ -219,6 +224,7 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "empty-map": _empty_map,
     "end-of-regions": _end_of_regions,
     "ended-priors": _ended_priors,
+    "no-classes": _no_classes,
     "equal-confidences": _equal_confidences,
     "equal-scores": _equal_scores,
     "malformed-region": _malformed_region,

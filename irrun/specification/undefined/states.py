@@ -36,7 +36,7 @@ def _equal_classes(op: Any, inputs: Inputs) -> Undefined:
     if data is None:
         return True
     if not data.shape[-1]:
-        return False
+        return True
     ties = ((data == data.max(-1, keepdims=True)).sum(-1) > 1) | (data != data).any(-1)
     if op.type == "CTCGreedyDecoder":
         return ties.any(0)[:, None, None, None]
@@ -52,9 +52,36 @@ def _gap_in_mask(op: Any, inputs: Inputs) -> Undefined:
     return gaps[:, None, None, None]
 
 
+def _blank_label(op: Any, inputs: Inputs) -> Undefined:
+    """A target of CTCLoss that has the blank as a label."""
+    logits, _, labels, lengths, *rest = inputs
+    if logits is None or labels is None or lengths is None or (rest and rest[0] is None):
+        return True
+    blank = int(rest[0].item()) if rest else logits.shape[2] - 1  # type: ignore[union-attr]
+    return ((labels == blank) & (np.arange(labels.shape[1]) < lengths[:, None])).any(axis=1)
+
+
 def _no_path(op: Any, inputs: Inputs) -> Undefined:
     """A target that no path gives: the logarithm of 0."""
     return True if any(array is None for array in inputs) else np.isinf(op.run(*inputs))
+
+
+def _clipped_nan(op: Any, inputs: Inputs) -> Undefined:
+    """What a cell or a sequence computes from numbers that are not finite, if it clips."""
+    if not op.clip > 0:
+        return False
+    if any(array is None for array in inputs[:2]):
+        return True
+    count, of_rows = len(inputs[0]), 3 if op.type.startswith("LSTM") else 2  # type: ignore[arg-type]
+    rows = np.zeros(count, bool)
+    for number, array in enumerate(inputs):
+        if array is None or array.dtype.kind not in "fV":
+            continue
+        wrong = ~np.isfinite(array.astype(np.float64))
+        rows |= wrong.reshape(count, -1).any(axis=1) if number < of_rows else wrong.any()
+    if "Sequence" not in op.type:
+        return rows[:, None]
+    return (rows[:, None, None, None], *(rows[:, None, None],) * (of_rows - 1))
 
 
 def _negative_label(op: Any, inputs: Inputs) -> Undefined:
@@ -77,6 +104,8 @@ def _no_score(op: Any, inputs: Inputs) -> Undefined:
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "more-than-the-page": _more_than_the_page,
     "beyond-the-sequence": _beyond_the_sequence,
+    "blank-label": _blank_label,
+    "clipped-nan": _clipped_nan,
     "equal-classes": _equal_classes,
     "gap-in-mask": _gap_in_mask,
     "negative-label": _negative_label,

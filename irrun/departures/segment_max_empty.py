@@ -1,0 +1,15 @@
+"""Without elements, the output is unrelated memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+def openvino(layer: Any) -> Sequence[np.ndarray] | None:
+    """Return what OpenVINO gives for a layer."""
+    if layer.op.type != "SegmentMax" or layer.inputs[0].size:
+        return None
+    return [np.ma.masked_all_like(layer.outputs[0])]
