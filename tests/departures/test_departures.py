@@ -7,6 +7,7 @@ its files go.
 from __future__ import annotations
 
 import platform
+import re
 
 import numpy as np
 import pytest
@@ -193,6 +194,21 @@ def test_what_a_file_names(departure: Departure) -> None:
         assert type in departure.case
     tensors = [e for call in departure.calls for e in (*call.feeds, call.irrun, call.openvino) if isinstance(e, Tensor)]
     assert all(tensor.type in ("", *ELEMENT_TYPES) for tensor in tensors)
+
+
+REPORTED = [departure for departure in departures() if departure.report]
+
+
+@each("departure", REPORTED, ids=lambda departure: departure.name)
+def test_a_report_is_an_issue(departure: Departure) -> None:
+    """Its first line is the title, and it has a program, which imports openvino, and what the program prints."""
+    title, _, text = departure.report.strip().partition("\n")
+    assert title.startswith("[CPU] ")
+    fenced = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    program = fenced[1] if fenced else "\n".join(re.findall(r"^    (.*)$", text, re.MULTILINE))
+    assert "openvino as ov" in program
+    compile(program, departure.name, "exec")
+    assert len(text.replace(program, "").split()) > 20
 
 
 _WHOLE = """
