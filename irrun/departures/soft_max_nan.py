@@ -1,4 +1,4 @@
-"""Beside NaN or infinity, every other element is 0."""
+"""Beside NaN or infinity, every other element is 0. Without an axis, SoftMax-1 takes axis 0."""
 
 from __future__ import annotations
 
@@ -15,5 +15,9 @@ def openvino(layer: Any) -> Sequence[np.ndarray] | None:
     special = np.isnan(layer.inputs[0]) | np.isposinf(layer.inputs[0])
     if not special.any():
         return None
-    others = special.any(axis=layer.op.axis, keepdims=True) & ~special
-    return [np.where(others, 0, layer.outputs[0]).astype(layer.outputs[0].dtype)]
+    axis = 0 if layer.name == "SoftMax-1" and "axis" not in layer.given else layer.op.axis
+    outputs = layer.computed(*layer.inputs, axis=axis)
+    if outputs is None:
+        return None
+    others = special.any(axis=axis, keepdims=True) & ~special
+    return [np.where(others, 0, outputs[0]).astype(outputs[0].dtype)]
