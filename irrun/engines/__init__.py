@@ -5,6 +5,7 @@ describes the protocol for those who write a harness for another engine.
 """
 
 from irrun.engines.engine import ChildEngine, Engine
+from irrun.engines.execution import RunNode, RunOutput, RuntimeGraph
 from irrun.engines.folder import private_folder
 from irrun.engines.kinds import KINDS, Kind
 from irrun.engines.opening import at_once, open, open_all
@@ -44,6 +45,9 @@ __all__ = [
     "Place",
     "Recording",
     "Refusal",
+    "RunNode",
+    "RunOutput",
+    "RuntimeGraph",
     "Side",
     "Timeout",
     "Value",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from irrun.engines.execution import RuntimeGraph
 from irrun.engines.folder import private_folder
 from irrun.engines.outcomes import VERSION, Crash, Failure, Input, Loaded, Origin, Output, Outputs, Place, Refusal
 from irrun.engines.process import Failed, Limits, Process
@@ -48,6 +49,13 @@ class Engine(Protocol):
         ``inner`` for that; then the outputs, too, may be those of a model that computes each layer on its own (see
         ``Loaded.neutral``). The state of a model is kept from run to run. After a crash or a timeout, the next run
         starts the engine again and loads the model.
+        """
+        ...
+
+    def runtime(self, feeds: Mapping[Any, np.ndarray], runs: int = 1) -> RuntimeGraph | Failure:
+        """Return the graph that the engine runs for the model that was loaded last, with the times of ``runs`` runs.
+
+        Each run begins with the initial state. The times do not count a first run, which prepares the others.
         """
         ...
 
@@ -140,38 +148,67 @@ class ChildEngine:
         on_value: Callable[[Value], None] | None = None,
     ) -> Outputs | Failure:
         """See ``Engine.infer``."""
-        if self._loaded is None or self._process is None or not self._process.is_running:
-            loaded = self.load(inner=self._inner)
-            if not isinstance(loaded, Loaded):
-                return loaded
-        assert self._loaded is not None
-        assert self._process is not None
-        if unknown := next((place for place in taps if place not in self._loaded.places), None):
+        loaded = self._running()
+        if not isinstance(loaded, Loaded):
+            return loaded
+        if unknown := next((place for place in taps if place not in loaded.places), None):
             return Refusal(f'the model shows no inner value "{unknown}"; load it with inner=True to list them')
-        files = [self._process.folder / f"input{position}.bin" for position in range(len(self._loaded.inputs))]
         began = time.monotonic()
         try:
-            inputs = [
-                write_tensor(converted(array, input.type), None, file)
-                for array, input, file in zip(_by_position(self._loaded, feeds), self._loaded.inputs, files)
-            ]
-            wanted = [[place.layer, place.port] for place in taps]
-            answer = self._ask("infer", on_value, inputs=inputs, taps=wanted)
+            with self._sent(loaded, feeds) as inputs:
+                wanted = [[place.layer, place.port] for place in taps]
+                answer = self._ask("infer", on_value, inputs=inputs, taps=wanted)
         except Failed as failed:
             return failed.outcome
         except ValueError as error:
             return Refusal(str(error))
+        try:
+            arrays = [(record["type"], read_tensor(record, remove=True)) for record in answer["outputs"]]
+            if len(arrays) != len(loaded.outputs):
+                raise ValueError(f"{len(arrays)} outputs, but load announced {len(loaded.outputs)}")
+        except (ValueError, KeyError, TypeError) as error:
+            return Crash(f"it broke the protocol: its answer to infer is wrong: {error}")
+        outputs = (Output(names, type, array) for names, (type, array) in zip(loaded.outputs, arrays))
+        return Outputs(tuple(outputs), time.monotonic() - began)
+
+    def runtime(self, feeds: Mapping[Any, np.ndarray], runs: int = 1) -> RuntimeGraph | Failure:
+        """See ``Engine.runtime``."""
+        loaded = self._running()
+        if not isinstance(loaded, Loaded):
+            return loaded
+        try:
+            with self._sent(loaded, feeds) as inputs:
+                answer = self._ask("runtime", inputs=inputs, runs=runs)
+        except Failed as failed:
+            return failed.outcome
+        except ValueError as error:
+            return Refusal(str(error))
+        if "nodes" not in answer:  # a harness that does not know the request
+            return Refusal(f"{self.name} shows no runtime graph", "unavailable")
+        try:
+            return RuntimeGraph.of(answer, runs)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return Crash(f"it broke the protocol: its answer to runtime is wrong: {error}")
+
+    def _running(self) -> Loaded | Failure:
+        """Return the interface of the loaded model. After the end of the process, start it and load the model again."""
+        if self._loaded is not None and self._process is not None and self._process.is_running:
+            return self._loaded
+        return self.load(inner=self._inner)
+
+    @contextmanager
+    def _sent(self, loaded: Loaded, feeds: Mapping[Any, np.ndarray]) -> Iterator[list[dict[str, Any]]]:
+        """Yield the records of the inputs, and remove their files afterwards. Raises ValueError for a wrong input."""
+        assert self._process is not None
+        files = [self._process.folder / f"input{position}.bin" for position in range(len(loaded.inputs))]
+        try:
+            yield [
+                write_tensor(converted(array, input.type), None, file)
+                for array, input, file in zip(_by_position(loaded, feeds), loaded.inputs, files)
+            ]
         finally:
             for file in files:
                 file.unlink(missing_ok=True)
-        try:
-            arrays = [(record["type"], read_tensor(record, remove=True)) for record in answer["outputs"]]
-            if len(arrays) != len(self._loaded.outputs):
-                raise ValueError(f"{len(arrays)} outputs, but load announced {len(self._loaded.outputs)}")
-        except (ValueError, KeyError, TypeError) as error:
-            return Crash(f"it broke the protocol: its answer to infer is wrong: {error}")
-        outputs = (Output(names, type, array) for names, (type, array) in zip(self._loaded.outputs, arrays))
-        return Outputs(tuple(outputs), time.monotonic() - began)
 
     def reset(self) -> Failure | None:
         """See ``Engine.reset``."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 __all__ = [
-    "ARRAYS", "DUMP", "INNER_VALUES", "IR", "KINDS", "ONNX", "OPTIONS", "OUTPUTS", "PRECISIONS", "PROPERTY", "Kind",
-    "Option", "properties",
+    "ARRAYS", "DUMP", "INNER_VALUES", "IR", "KINDS", "ONNX", "OPTIONS", "OUTPUTS", "PRECISIONS", "PROPERTY",
+    "RUNTIME_GRAPH", "Kind", "Option", "properties",
 ]  # fmt: skip
 
 IR: Final = "OpenVINO IR"
@@ -24,6 +24,7 @@ ARRAYS: Final = "a .npz of `irrun run -o`"
 
 OUTPUTS: Final = "outputs"
 INNER_VALUES: Final = "inner values"
+RUNTIME_GRAPH: Final = "the runtime graph"
 """What engines show."""
 
 
@@ -134,7 +135,7 @@ _TABLE: Final = (
         "openvino:model.xml",
         "the installed OpenVINO, by default on the CPU",
         reads=(IR, ONNX, "TensorFlow", "TensorFlow Lite", "PaddlePaddle"),
-        shows=(OUTPUTS, INNER_VALUES),
+        shows=(OUTPUTS, INNER_VALUES, RUNTIME_GRAPH),
         options=("device", "precision", "threads", "weights", "python"),
         harness="openvino",
         packages="openvino",

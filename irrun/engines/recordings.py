@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from irrun.diagnostics import ReadError, diagnostic
+from irrun.engines.execution import RuntimeGraph
 from irrun.engines.kinds import DUMP, KINDS
 from irrun.engines.outcomes import Failure, Input, Loaded, Origin, Output, Outputs, Place, Refusal
 from irrun.engines.sides import Side
@@ -72,6 +73,10 @@ class Recording:
                 on_value(Value(place, visits[place], read))
                 visits[place] += 1
         return Outputs(tuple(self._outputs), 0)
+
+    def runtime(self, feeds: Mapping[Any, np.ndarray], runs: int = 1) -> RuntimeGraph | Failure:
+        """Refuse: nothing runs."""
+        return Refusal(f"{self.name} show no runtime graph", "unavailable")
 
     def _read(self, folder: Path) -> None:
         """Read the index of a dump. Raises OSError or ValueError."""

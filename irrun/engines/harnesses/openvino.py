@@ -137,6 +137,35 @@ class Harness:
             del request  # before the next copy is made
         return outputs
 
+    def runtime(self, feeds: Sequence[Any], runs: int) -> dict[str, Any]:
+        """Return the nodes that the device runs, and the properties in effect.
+
+        Each node has its times in ``runs`` runs, after a first one that prepares the others.
+        """
+        if self.evaluates:
+            raise NotImplementedError(f"{self.name} shows no runtime graph: the core runs the layers as they are")
+        self.request = None  # free its memory first
+        compiled = self.core.compile_model(self._model(), self.device, {**self.asked, "PERF_COUNT": "YES"})
+        request, tensors = compiled.create_infer_request(), [self._tensor(*feed) for feed in feeds]
+        times: list[dict[str, float]] = []
+        before: dict[str, float] = {}
+        for number in range(1, runs + 2):
+            for state in request.query_state():
+                state.reset()
+            _run(request, tensors)
+            shown = _times(request)
+            if self.device.startswith("CPU"):  # it shows the average over all runs so far, in whole microseconds
+                total = {name: time * number for name, time in shown.items()}
+                shown = {name: max(0.0, time - before.get(name, 0.0)) for name, time in total.items()}
+                before = total
+            times.append(shown)
+        try:
+            nodes = compiled.get_runtime_model().get_ordered_ops()
+        except (AttributeError, RuntimeError) as error:
+            reason = ([line for line in str(error).splitlines() if line] or [""])[-1]
+            raise NotImplementedError(f"{self.name} shows no runtime graph: {reason}") from None
+        return {"nodes": [_node(node, times[1:]) for node in nodes], "properties": self._in_effect(compiled)}
+
     def reset(self) -> None:
         """Reset the variables of the model and of its copies."""
         for request in (self.request, *(request for rows in self.observers.values() for request, _ in rows)):
@@ -292,6 +321,35 @@ class _Strings:
         begins, ends, symbols = (self.unpack.get_output_tensor(position).data for position in range(3))
         data = symbols.tobytes()
         return [data[a:b].decode("utf-8", "surrogateescape") for a, b in zip(begins.tolist(), ends.tolist())]
+
+
+def _times(request: Any) -> dict[str, float]:
+    """Return the microseconds of each node that was executed, by its name."""
+    found: dict[str, float] = {}
+    for row in request.get_profiling_info():
+        if row.status.name == "EXECUTED":
+            found[row.node_name] = found.get(row.node_name, 0.0) + row.real_time.total_seconds() * 1e6
+    return found
+
+
+def _node(node: Any, times: Sequence[dict[str, float]]) -> dict[str, Any]:
+    """Return a node of a runtime graph, which says in its ``rt_info`` what it is."""
+    info = {name: str(getattr(value, "value", value)) for name, value in dict(node.get_rt_info()).items()}
+    name = node.get_friendly_name()
+    types, layouts = (info.get(key, "").split(",") for key in ("outputPrecisions", "outputLayouts"))
+    layouts += layouts[-1:] * (len(types) - len(layouts))
+    sources = [node.input_value(position) for position in range(node.get_input_size())]
+    return {
+        "name": name,
+        "type": info.get("layerType") or node.get_type_name(),
+        "layers": [layer for layer in info.get("originalLayersNames", "").split(",") if layer],
+        "inputs": [[source.get_node().get_friendly_name(), source.get_index()] for source in sources],
+        "outputs": [{"type": type, "layout": layout} for type, layout in zip(types, layouts)],
+        "precision": info.get("runtimePrecision", ""),
+        "primitive": info.get("primitiveType", ""),
+        "order": int(info.get("execOrder") or -1),
+        "microseconds": [run[name] for run in times if name in run],
+    }
 
 
 def _names(port: Any) -> list[str]:

@@ -18,7 +18,7 @@ import os
 import queue
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
@@ -74,14 +74,21 @@ class Server:
         if cmd == "load":
             return self.harness.load(arguments["model"], arguments["inner"])
         if cmd == "infer":
-            feeds = [_read(record) for record in arguments["inputs"]]
-            if self.takes_arrays:
-                feeds = [_array(*feed) for feed in feeds]
+            feeds = self.feeds(arguments["inputs"])
             taps = [(layer, port) for layer, port in arguments["taps"]]
             return {"outputs": [self.record(tensor) for tensor in self.harness.infer(feeds, taps, self.show)]}
+        if cmd == "runtime":
+            if not hasattr(self.harness, "runtime"):
+                raise NotImplementedError(f"{self.harness.name} shows no runtime graph")
+            return self.harness.runtime(self.feeds(arguments["inputs"]), arguments["runs"])
         if cmd == "reset":
             self.harness.reset()
         return {}
+
+    def feeds(self, records: Sequence[Any]) -> list[Any]:
+        """Return the inputs in the form that the harness takes."""
+        feeds = [_read(record) for record in records]
+        return [_array(*feed) for feed in feeds] if self.takes_arrays else feeds
 
     @property
     def takes_arrays(self) -> bool:
