@@ -7,7 +7,7 @@ replaced only if no other step reads an intermediate value of the pattern. The r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from irrun.model import Model
 from irrun.opdef import Kernel, Op, Value, resolve
 from irrun.planning import requests
 from irrun.planning.flow import Context, Flow
+from irrun.planning.idioms import divided_by_root, factors, pairs, transposed
 from irrun.planning.steps import Step
 from irrun.types import PartialShape
 
@@ -114,13 +115,6 @@ class _Patterns:
         array = self.constants.get(slot)
         return float(array.reshape(())) if array is not None and array.size == 1 else None
 
-    def pairs(self, step: Step) -> Iterator[tuple[int, int]]:
-        """Yield the two inputs of a step in both orders; nothing if it has not exactly two."""
-        if len(step.reads) == 2:
-            a, b = step.reads
-            yield a, b
-            yield b, a
-
     def constant(self, array: np.ndarray) -> int:
         """Add a constant and return its slot."""
         return self.context.add(Value.of(array), array)
@@ -181,26 +175,11 @@ def _mean(p: _Patterns, slot: int) -> Step | None:
     return step if step is not None and getattr(step.op, "keep_dims", False) and step.reads[1] in p.constants else None
 
 
-def _divided_by_root(p: _Patterns, last: Step) -> Iterator[tuple[int, int, tuple[Step, ...]]]:
-    """Match ``x / sqrt(y)``, ``x * (1 / sqrt(y))`` and ``x * y ** -0.5``.
-
-    Yield the slots of x and y and the steps before ``last``.
-    """
-    if last.op.type == "Divide" and (root := p.of(last.reads[1], "Sqrt")):
-        yield last.reads[0], root.reads[0], (root,)
-    if last.op.type == "Multiply":
-        for x, factor in p.pairs(last):
-            if (one := p.of(factor, "Divide")) and p.number(one.reads[0]) == 1 and (root := p.of(one.reads[1], "Sqrt")):
-                yield x, root.reads[0], (root, one)
-            if (power := p.of(factor, "Power")) and p.number(power.reads[1]) == -0.5:
-                yield x, power.reads[0], (power,)
-
-
 def _rms(p: _Patterns, last: Step) -> _Match | None:
     """Match RMS: ``x / sqrt(mean(x ** 2) + eps)``, with the mean along the last axis."""
-    for x, total, steps in _divided_by_root(p, last):
+    for x, total, steps in divided_by_root(p, last):
         add = p.of(total, "Add")
-        for mean_slot, eps_slot in p.pairs(add) if add else ():
+        for mean_slot, eps_slot in pairs(add) if add else ():
             eps, mean = p.number(eps_slot), _mean(p, mean_slot)
             if add is None or eps is None or mean is None or not p.is_float(x):
                 continue
@@ -214,12 +193,12 @@ def _rms(p: _Patterns, last: Step) -> _Match | None:
 
 def _mvn(p: _Patterns, last: Step) -> _Match | None:
     """Match MVN: ``c / sqrt(mean(c ** 2) + eps)`` with ``c = x - mean(x)`` and both means along the same axes."""
-    for centred_slot, total, steps in _divided_by_root(p, last):
+    for centred_slot, total, steps in divided_by_root(p, last):
         centred, add = p.of(centred_slot, "Subtract"), p.of(total, "Add")
         if centred is None or add is None or not p.is_float(centred_slot):
             continue
         x, mean = centred.reads[0], _mean(p, centred.reads[1])
-        for variance_slot, eps_slot in p.pairs(add):
+        for variance_slot, eps_slot in pairs(add):
             eps, variance = p.number(eps_slot), _mean(p, variance_slot)
             if eps is None or mean is None or variance is None or mean.reads[0] != x:
                 continue
@@ -232,18 +211,18 @@ def _mvn(p: _Patterns, last: Step) -> _Match | None:
 
 def _gelu(p: _Patterns, last: Step) -> _Match | None:
     """Match Gelu with the error function: ``0.5 * x * (1 + erf(x / sqrt(2)))``, with the factors in any order."""
-    factors, steps = _factors(p, last)
-    half = [slot for slot in factors if p.number(slot) == 0.5]
-    if len(factors) != 3 or len(half) != 1:
+    slots, steps = factors(p, last)
+    half = [slot for slot in slots if p.number(slot) == 0.5]
+    if len(slots) != 3 or len(half) != 1:
         return None
-    for x, total in (rest := [slot for slot in factors if slot != half[0]], rest[::-1]):
+    for x, total in (rest := [slot for slot in slots if slot != half[0]], rest[::-1]):
         add = p.of(total, "Add")
-        for erf_slot, one in p.pairs(add) if add else ():
+        for erf_slot, one in pairs(add) if add else ():
             erf = p.of(erf_slot, "Erf")
             scaled = p.of(erf.reads[0], "Multiply", "Divide") if erf else None
             if add is None or erf is None or scaled is None or p.number(one) != 1 or not p.is_float(x):
                 continue
-            for of, by in p.pairs(scaled):
+            for of, by in pairs(scaled):
                 factor = p.number(by)
                 if of != x or factor is None or (scaled.op.type == "Divide" and by != scaled.reads[1]):
                     continue
@@ -253,22 +232,9 @@ def _gelu(p: _Patterns, last: Step) -> _Match | None:
     return None
 
 
-def _factors(p: _Patterns, last: Step) -> tuple[list[int], tuple[Step, ...]]:
-    """Return the slots of the three factors of a product, and the step before ``last``.
-
-    Both are empty if ``last`` is no such product.
-    """
-    if last.op.type != "Multiply":
-        return [], ()
-    for inner_slot, outer in p.pairs(last):
-        if inner := p.of(inner_slot, "Multiply"):
-            return [*inner.reads, outer], (inner,)
-    return [], ()
-
-
 def _attention(p: _Patterns, last: Step) -> _Match | None:
     """Match ScaledDotProductAttention: ``SoftMax(q kᵀ * scale + mask) v``, where scale and mask may be missing."""
-    if last.op.type != "MatMul" or _transposed(last) != (False, False):
+    if last.op.type != "MatMul" or transposed(last) != (False, False):
         return None
     weights = p.of(last.reads[0], "SoftMax")
     rank = p.values[last.reads[0]].rank
@@ -283,7 +249,7 @@ def _attention(p: _Patterns, last: Step) -> _Match | None:
         scores, scale = scaled.reads[0], by if scaled.op.type == "Multiply" else 1 / by
         between.append(scaled)
     product = p.of(scores, "MatMul")
-    if product is None or not p.is_float(scores) or _transposed(product)[0]:
+    if product is None or not p.is_float(scores) or transposed(product)[0]:
         return None
     shapes = [p.values[slot].shape for slot in (product.writes[0], weights.writes[0])]
     ranks = {p.values[slot].rank for slot in (*product.reads, last.reads[1])}
@@ -292,12 +258,7 @@ def _attention(p: _Patterns, last: Step) -> _Match | None:
     factor = p.constant(np.array(scale, p.values[scores].type.dtype))
     op = _op("ScaledDotProductAttention", 13, causal=False)
     reads = (*product.reads, last.reads[1], mask, factor)
-    return _Match(op, reads, (product, *between[::-1], last), keys_swapped=not _transposed(product)[1])
-
-
-def _transposed(step: Step) -> tuple[bool, bool]:
-    """Return which of its two operands a MatMul transposes."""
-    return getattr(step.op, "transpose_a", False), getattr(step.op, "transpose_b", False)
+    return _Match(op, reads, (product, *between[::-1], last), keys_swapped=not transposed(product)[1])
 
 
 def _slopes(p: _Patterns, last: Step) -> _Match | None:
@@ -317,7 +278,7 @@ def _scaled(p: _Patterns, last: Step) -> _Match | None:
     """Match a convolution whose result is multiplied by one number per channel, and multiply its filters instead."""
     if last.op.type != "Multiply":
         return None
-    for slot, by in p.pairs(last):
+    for slot, by in pairs(last):
         factors = p.constants.get(by)
         channels = None if factors is None else _by_channel(factors, p.values[slot].shape.static)
         convolution = p.of(slot, *_FILTERED)

@@ -303,7 +303,7 @@ def test_folders_are_small() -> None:
 
 
 NAMES_OPERATIONS = {
-    "irrun.planning.patterns", "irrun.inference.compressed", "irrun.planning.decoders", "irrun.ir.extract",
+    "irrun.planning.patterns", "irrun.planning.idioms", "irrun.inference.compressed", "irrun.planning.decoders", "irrun.ir.extract",
     "irrun.running.memory", "irrun.running.generate",
 }  # fmt: skip
 """The modules of the core that name operations."""
