@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["RunNode", "RunOutput", "RuntimeGraph"]
+
+_FLOATS: Final = ("f16", "bf16", "f32", "f64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,13 @@ class RunNode:
     primitive: str
     order: int
     microseconds: tuple[float, ...] = ()
+
+    @property
+    def computes_in(self) -> str:
+        """The element type of the arithmetic. A mask in u8 makes OpenVINO call a node u8 whose kernel computes in f32,
+        and so do weights in u8 that the kernel decompresses."""
+        suffix = self.primitive.rpartition("_")[2]
+        return suffix if self.precision not in _FLOATS and suffix in _FLOATS else self.precision
 
     @property
     def time(self) -> float:

@@ -95,6 +95,7 @@ COMMAND_LINES = {
     "bisect elementwise.xml elementwise.xml": 0,
     "bisect elementwise.xml wrong_scale.xml": 1,
     "precision convnet.xml": 0,
+    "runtime convnet.xml --against exact": 2,
     "report convnet.xml --compare exact:convnet.xml": 0,
     "report wrong_dim.xml": 1,
     "batch convnet.xml inputs -o results -j 1": 1,

@@ -164,7 +164,9 @@ class Harness:
         except (AttributeError, RuntimeError) as error:
             reason = ([line for line in str(error).splitlines() if line] or [""])[-1]
             raise NotImplementedError(f"{self.name} shows no runtime graph: {reason}") from None
-        return {"nodes": [_node(node, times[1:]) for node in nodes], "properties": self._in_effect(compiled)}
+        constant = _constant(nodes)
+        timed = [{name: time for name, time in run.items() if name not in constant} for run in times[1:]]
+        return {"nodes": [_node(node, timed) for node in nodes], "properties": self._in_effect(compiled)}
 
     def reset(self) -> None:
         """Reset the variables of the model and of its copies."""
@@ -332,9 +334,25 @@ def _times(request: Any) -> dict[str, float]:
     return found
 
 
+def _info(node: Any) -> dict[str, str]:
+    """Return what the ``rt_info`` of a node of a runtime graph says of it."""
+    return {name: str(getattr(value, "value", value)) for name, value in dict(node.get_rt_info()).items()}
+
+
+def _constant(nodes: Sequence[Any]) -> set[str]:
+    """Return the names of the constants, and of the nodes that only a compilation runs, since they read these alone."""
+    found: set[str] = set()
+    for node in nodes:
+        sources = [node.input_value(position).get_node() for position in range(node.get_input_size())]
+        follows = bool(sources) and all(source.get_friendly_name() in found for source in sources)
+        if follows or _info(node).get("layerType") == "Const":
+            found.add(node.get_friendly_name())
+    return found
+
+
 def _node(node: Any, times: Sequence[dict[str, float]]) -> dict[str, Any]:
-    """Return a node of a runtime graph, which says in its ``rt_info`` what it is."""
-    info = {name: str(getattr(value, "value", value)) for name, value in dict(node.get_rt_info()).items()}
+    """Return a node of a runtime graph, with its time in each run."""
+    info = _info(node)
     name = node.get_friendly_name()
     types, layouts = (info.get(key, "").split(",") for key in ("outputPrecisions", "outputLayouts"))
     layouts += layouts[-1:] * (len(types) - len(layouts))
