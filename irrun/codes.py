@@ -84,6 +84,7 @@ CODES: Final[dict[str, Code]] = {
         Code("IR110", "stray-edge", Kind.HARMLESS),
         Code("IR111", "unpaired-variable", Kind.HARMLESS),
         Code("IR112", "no-loop-condition", Kind.HARMLESS),
+        Code("IR113", "runtime-option", Kind.WARNING),
         # 2xx operation and attributes
         Code("IR201", "unsupported-operation", Kind.UNSUPPORTED),
         Code("IR202", "missing-attribute", Kind.ERROR),

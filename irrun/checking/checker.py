@@ -14,6 +14,7 @@ from irrun.checking.faults.edges import check_edges
 from irrun.checking.faults.evidence import Evidence
 from irrun.checking.faults.graph import check_results, check_unused_layers, fix_duplicate_edges
 from irrun.checking.faults.outputs import settle
+from irrun.checking.faults.runtime_options import check_runtime_options
 from irrun.checking.faults.unparsable import fix_unparsable, unparsable_ports
 from irrun.checking.faults.variables import check_variables
 from irrun.checking.ignore import without_ignored
@@ -36,6 +37,7 @@ def check(parsed: Parsed) -> Report:
         with no_garbage():
             check_results(evidence)
             check_variables(evidence)
+            check_runtime_options(evidence)
             check_presence(evidence)
             _check_layers(evidence)
             check_bytes(evidence)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from irrun.ir.rt_info import runtime_options
 from irrun.model import Layer, Model
 from irrun.types import ElementType, PartialShape
 
@@ -34,6 +35,7 @@ def facts_of(model: Model) -> dict[str, Any]:
         "parameters": sum(shape.least for shape in shapes if shape is not None),
         "weight_bytes": sum(int(size) for _, size in bytes),
         "weights": str(weights) if weights else None,
+        "runtime_options": dict(runtime_options(model)),
     }
 
 

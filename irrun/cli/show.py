@@ -231,6 +231,10 @@ def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
         ]
         columns = ("stored as", "constants", "parameters", "size", "share")
         _terminal.print_table(out, columns, stored, right=columns[1:])
+    if facts["runtime_options"]:
+        _terminal.title(out, "\nruntime options of the file")
+        for name, text in facts["runtime_options"].items():
+            out.print(f"  {printable(name)}={printable(text)}")
     if memory := facts.get("memory"):
         _terminal.title(out, "\nmemory of a run")
         at = f'at "{printable(memory["at"])}"' if memory["at"] else "before a run, while weights are packed"

@@ -10,7 +10,7 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs
 from irrun.ir.reader import KNOWN_CHILDREN
 from irrun.model import Model
 
-__all__ = ["rt_infos"]
+__all__ = ["rt_infos", "runtime_options"]
 
 
 def rt_infos(model: Model) -> Mapping[int, Mapping[str, str]]:
@@ -38,6 +38,15 @@ def rt_infos(model: Model) -> Mapping[int, Mapping[str, str]]:
             if leaves:
                 infos[node] = _unique(leaves)
     return infos
+
+
+def runtime_options(model: Model) -> Mapping[str, str]:
+    """Return the properties that a file sets for its compilation (``rt_info/runtime_options``), by name."""
+    if b"runtime_options" not in model.source.utf8:
+        return {}  # without reading the file again
+    prefix = "rt_info/runtime_options/"
+    found = rt_infos(model).get(0, {})
+    return {path.removeprefix(prefix): text for path, text in found.items() if path.startswith(prefix)}
 
 
 def _leaves(element: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from nets import Net
+from places import SAMPLES
 
 
 def model() -> Net:
@@ -88,3 +89,13 @@ def test_a_page_of_examples(call):
     result = call("show", "page.txt")
     assert [line for line in result.stdout.splitlines() if "page" in line] == ["page.txt:1  Abs", "page.txt:2  Abs"]
     assert len(json.loads(call("show", "page.txt", "--format", "json").stdout)["examples"]) == 2
+
+
+def test_runtime_options(call):
+    """A file may set properties for its own compilation."""
+    text = (SAMPLES / "swiglu.xml").read_text()
+    info = '<rt_info><runtime_options><KV_CACHE_PRECISION value="f16"/></runtime_options></rt_info></net>'
+    Path("model.xml").write_text(text.replace("</net>", info))
+    assert "\nruntime options of the file\n  KV_CACHE_PRECISION=f16\n" in call("show", "model.xml").stdout
+    document = json.loads(call("show", "model.xml", "--format", "json").stdout)
+    assert document["runtime_options"] == {"KV_CACHE_PRECISION": "f16"}
