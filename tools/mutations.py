@@ -142,10 +142,10 @@ class Mutation:
     """Whether an attribute was removed that had the value which it has by default."""
 
 
-def mutate(path: Path, text: str, rng: random.Random) -> Mutation | None:
+def mutate(path: Path, text: str, rng: random.Random, kinds: Sequence[str] = KINDS) -> Mutation | None:
     """Corrupt one thing of a model; None where it has nothing of the kind that was drawn."""
     lines, layers = text.split("\n"), _layers(text)
-    kind = rng.choice(KINDS)
+    kind = rng.choice(kinds)
     if kind in ATTRIBUTE_KINDS:
         places = [layer for layer in layers if layer.data is not None]
         return _attribute(kind, path, lines, rng.choice(places), rng) if places else None

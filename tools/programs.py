@@ -9,6 +9,7 @@ PROGRAMS: Final = {
     "export_suite": "tests/conformance/export.py",
     "figures": "tools/figures.py",
     "file_fuzz": "tools/file_fuzz/__main__.py",
+    "fixes": "tools/fixes.py",
     "fleets": "tools/fleets.py",
     "floors": "tests/repository/test_layout.py",
     "forks": "tools/forks.py",

@@ -49,11 +49,15 @@ Edits = tuple[Edit, ...]
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """The edits that fix a diagnostic. ``safe`` is False if they may change the meaning of the model."""
+    """The edits that fix a diagnostic. ``safe`` is False if they may change the meaning of the model.
+
+    ``otherwise`` is the fix to apply if these edits do change what the model computes.
+    """
 
     title: str
     edits: Edits
     safe: bool = True
+    otherwise: Fix | None = None
 
 
 # ---------------------------------------------------------------------------------------------

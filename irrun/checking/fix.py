@@ -6,11 +6,11 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from irrun.base.edits import Edits, apply
+from irrun.base.edits import Edits, Fix, apply
 from irrun.base.source import Source
 from irrun.checking.checker import check
 from irrun.diagnostics import Diagnostic, ReadError, Report
@@ -23,7 +23,10 @@ __all__ = ["Fixed", "fix", "rewrite"]
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A document with fixes applied: its bytes, the number of fixes applied, and the diagnostics that remain."""
+    """A document with fixes applied: its bytes, the number of fixes applied, and the diagnostics that remain.
+
+    A diagnostic that remains because its fix would change what the model computes has a note that says so.
+    """
 
     data: bytes
     count: int
@@ -40,28 +43,52 @@ _MIN_CHECKS: Final = 4
 """The checks that ``fix`` may make of a document of any size. Fixes that add no errors need one for each round."""
 
 
-def fix(parsed: Parsed, wanted: Callable[[Diagnostic], bool] = lambda _: True, *, unsafe: bool = False) -> Fixed:
+def fix(
+    parsed: Parsed,
+    wanted: Callable[[Diagnostic], bool] = lambda _: True,
+    *,
+    unsafe: bool = False,
+    is_unchanged: Callable[[Parsed], bool] = lambda _: True,
+) -> Fixed:
     """Apply the fixes of the diagnostics that are ``wanted`` until none is left, and return the result in memory.
 
     Unsafe fixes are applied only if ``unsafe`` is true. Fixes are applied in rounds with a check after each, because
-    a fix may reveal a new diagnostic. A fix that leaves more errors than before is not kept.
+    a fix may reveal a new diagnostic. A fix that leaves more errors than before is not kept, and neither is a fix after
+    which ``is_unchanged`` says that the model no longer computes what it did.
     """
     count = 0
     seen: set[bytes] = set()
     state = _State(parsed, check(parsed))
-    trials = _Trials(len(state.data))
+    trials = _Trials(len(state.data), is_unchanged)
     while len(seen) < _MAX_ROUNDS:
-        offered = [d for d in state.report if d.fix and (d.fix.safe or unsafe) and wanted(d)]
+        offered = [
+            replace(d, fix=chosen)
+            for d in state.report
+            if (chosen := trials.choose(d)) and (chosen.safe or unsafe) and wanted(d)
+        ]
         # two unsafe fixes of one layer may be alternatives for the same fault: apply only the first
         guesses = {d.layer: d for d in reversed(offered) if d.fix and not d.fix.safe}
         fixes = list(_without_overlaps(d for d in offered if d.fix and (d.fix.safe or d is guesses[d.layer])))
+        refused = len(trials.refused)
         kept, after = trials.keep(state, fixes)
+        if not kept and len(trials.refused) > refused:
+            continue  # another fix of the same layer may be an alternative
         seen.add(state.data)
         if not kept or after.data in seen:
             break
         count += len(kept)
         state = after
-    return Fixed(state.data, count, state.report.diagnostics)
+    left = [d if trials.choose(d) is d.fix else replace(d, notes=(*d.notes, _REFUSED)) for d in state.report]
+    return Fixed(state.data, count, tuple(left))
+
+
+_REFUSED: Final = "not fixed: the model runs, and would not give the same after this fix"
+"""The note of a finding whose fix is not kept, because the model would no longer compute what it did."""
+
+
+def _key(diagnostic: Diagnostic) -> tuple[str, str | None, str]:
+    """Return what identifies a diagnostic before and after other fixes."""
+    return diagnostic.code, diagnostic.layer, diagnostic.message
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +104,28 @@ class _State:
 
 
 class _Trials:
-    """Applies fixes to a document of ``size`` bytes and checks the result, as often as the constants above allow."""
+    """Applies fixes to a document of ``size`` bytes and checks the result, as often as the constants above allow.
 
-    def __init__(self, size: int) -> None:
+    ``refused`` holds the diagnostics, each with the title of its fix, that alone add no error but change what the model
+    computes.
+    """
+
+    def __init__(self, size: int, is_unchanged: Callable[[Parsed], bool]) -> None:
+        self.refused: set[tuple[str, str | None, str, str]] = set()
+        self._is_unchanged = is_unchanged
         self._left = max(min(_MAX_CHECKS, _MAX_CHECKED_BYTES // max(size, 1)), _MIN_CHECKS)
 
+    def choose(self, diagnostic: Diagnostic) -> Fix | None:
+        """Return the fix of a diagnostic to try next, or None if each would change what the model computes."""
+        fix = diagnostic.fix
+        while fix is not None and (*_key(diagnostic), fix.title) in self.refused:
+            fix = fix.otherwise
+        return fix
+
     def keep(self, before: _State, fixes: Sequence[Diagnostic]) -> tuple[list[Diagnostic], _State]:
-        """Return the diagnostics whose fixes add no error, with the document after these fixes.
+        """Return the diagnostics whose fixes neither add an error nor change what the model computes.
+
+        The second value is the document after these fixes.
 
         If some of the fixes add an error, the fixes of layers that follow one another are tried apart, because each
         may be made for what the other declares now. What still adds an error is halved until it is clear which.
@@ -95,18 +137,23 @@ class _Trials:
         while waiting:
             batch = waiting.pop()
             if after is not before:  # a kept fix may have fixed these as well
-                left = {(d.code, d.layer, d.message) for d in after.report}
-                batch = [d for d in batch if (d.code, d.layer, d.message) in left]
+                left = {_key(d) for d in after.report}
+                batch = [d for d in batch if _key(d) in left]
             if not batch:
                 continue
             trial = self._apply(before, [*kept, *batch])
-            if trial is not None and len(trial.report.errors) <= len(after.report.errors) - _least_removed(batch):
+            removes = trial is not None and (
+                len(trial.report.errors) <= len(after.report.errors) - _least_removed(batch)
+            )
+            if trial is not None and removes and self._is_unchanged(trial.parsed):
                 kept, after = [*kept, *batch], trial
             elif batch is whole and (parts := _split_dependent(before.parsed.model, batch))[1]:
                 waiting += reversed(parts)
             elif len(batch) > 1:
                 middle = len(batch) // 2
                 waiting += batch[middle:], batch[:middle]
+            elif removes and batch[0].fix is not None:
+                self.refused.add((*_key(batch[0]), batch[0].fix.title))
         return kept, after
 
     def _apply(self, before: _State, fixes: Sequence[Diagnostic]) -> _State | None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from rich.cells import cell_len
 from rich.text import Text
 
+from irrun.base.edits import Fix
 from irrun.base.text import printable
 from irrun.diagnostics import Diagnostic
 
@@ -67,8 +68,12 @@ def record(diagnostic: Diagnostic) -> dict[str, Any]:
         "label": diagnostic.label,
         "notes": [note for note in diagnostic.notes if note],
         "help": diagnostic.help,
-        "fix": asdict(diagnostic.fix) if diagnostic.fix else None,
+        "fix": _fix(diagnostic.fix) if diagnostic.fix else None,
     }
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    return {"title": fix.title, "edits": [asdict(edit) for edit in fix.edits], "safe": fix.safe}
 
 
 def _place(diagnostic: Diagnostic) -> str:

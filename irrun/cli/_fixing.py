@@ -28,7 +28,7 @@ class Outcome:
 
     ``before`` and ``after`` are its bytes, both empty if the file cannot be fixed (unreadable, or a page). ``count``
     is the number of fixed findings, ``left`` the findings that remain, and ``examples`` the number of examples if
-    the file is a page.
+    the file is a page. ``unchecked`` says why no run shows that the model computes what it did, None if one does.
     """
 
     before: bytes
@@ -36,12 +36,18 @@ class Outcome:
     count: int
     left: list[Diagnostic]
     examples: int = 0
+    unchecked: str | None = None
+
+
+_UNDEFINED: Final = ("IR502", "IR503", "IR508")
+"""The codes of constants that do not fit their bytes. OpenVINO refuses them, so that their values are not defined."""
 
 
 def fixed(file: str, weights: str | None, wanted: Callable[[Diagnostic], bool], *, unsafe: bool) -> Outcome:
     """Fix the ``wanted`` findings of a model, and return the result without writing it.
 
-    Fixes that change the meaning of the model are applied only if ``unsafe``. A page with examples is only checked.
+    Fixes that change the meaning of the model are applied only if ``unsafe``. A model that runs is run before and after
+    each round of fixes, and keeps only fixes after which it gives the same. A page with examples is only checked.
     """
     try:
         items = _models.load(file, weights, may_be_empty=True)
@@ -49,20 +55,33 @@ def fixed(file: str, weights: str | None, wanted: Callable[[Diagnostic], bool], 
         return Outcome(b"", b"", 0, [d for d in error.diagnostics if wanted(d)])
     first = items[0] if len(items) == 1 else None
     if isinstance(first, Parsed) and not first.model.is_fragment:
-        result = fix(first, wanted, unsafe=unsafe)
-        return Outcome(first.model.source.data, result.data, result.count, [d for d in result.left if wanted(d)])
+        from irrun.running.unchanged import Unchanged  # imported late: without fixes, no model is run
+
+        is_defined = not any(d.code in _UNDEFINED for d in check(first))
+        unchanged = Unchanged(first.runnable, values=is_defined)
+        result = fix(first, wanted, unsafe=unsafe, is_unchanged=lambda parsed: unchanged(parsed.runnable))
+        left = [d for d in result.left if wanted(d)]
+        return Outcome(first.model.source.data, result.data, result.count, left, unchecked=unchanged.unchecked)
     left = [d for item in items for d in (item.diagnostics if isinstance(item, ReadError) else check(item))]
     return Outcome(b"", b"", 0, [d for d in left if wanted(d)], sum(map(_models.is_example, items)))
 
 
 def write(file: str, outcome: Outcome) -> None:
     """Replace the file by the fixed model if it has changed. Write a model from standard input to standard output."""
+    _tell_unchecked(file, outcome)
     if file == "-":
         sys.stdout.flush()
         sys.stdout.buffer.write(outcome.after)
         sys.stdout.buffer.flush()
     elif outcome.after != outcome.before:
         rewrite(file, outcome.after)
+
+
+def _tell_unchecked(file: str, outcome: Outcome) -> None:
+    """Print why no run shows that the fixed model computes what it did."""
+    if outcome.unchecked is not None and outcome.count:
+        message = f"{file}: no run shows that the fixed model gives what it gave: {outcome.unchecked}"
+        _terminal.console(stderr=True).print(Text(printable(message)))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -74,6 +93,7 @@ _CONTEXT_LINES: Final = 3
 
 def show_diff(file: str, outcome: Outcome) -> None:
     """Print the changes as a unified diff: coloured on a terminal, otherwise as plain UTF-8."""
+    _tell_unchecked(file, outcome)
     if outcome.after == outcome.before:
         return
     lines = list(

@@ -18,6 +18,7 @@ from irrun.api import load
 from irrun.base.edits import apply, set_items
 from irrun.base.source import Source
 from irrun.checking.fix import fix, rewrite
+from irrun.ir.parse import Parsed
 from nets import Net
 
 
@@ -195,6 +196,20 @@ def test_of_a_constant_what_the_others_contradict(fault: str, tmp_path: Path) ->
     assert fix(load(path), unsafe=unsafe).data.decode() == chain().text
 
 
+def test_the_bytes_of_a_constant_outvote_all_ports(tmp_path: Path) -> None:
+    """A careless replacement changed a dim in every port: the size of the constant says which shape is right."""
+    net = Net()
+    x = net.parameter("f32", "1,64", name="x")
+    w = net.const("f32", "10,64", bytes(2560), name="w")
+    net.result(net.add("MatMul", [x, w], [("FP32", "1,10")], transpose_a=False, transpose_b=True))
+    assert net.text.count("<dim>10</dim>") == 4
+    path = net.save(tmp_path)
+    path.write_text(net.text.replace("<dim>10</dim>", "<dim>11</dim>"))
+    found = fix(load(path), unsafe=True)
+    assert found.data.decode() == net.text
+    assert not found.left
+
+
 UNSAFE = {
     "misspelt": ("conv", 'strides="1,1"', 'stridse="1,1"'),
     "optional-misspelt": ("flat", "special_zero", "special_zer0"),
@@ -217,6 +232,25 @@ def test_what_changes_the_meaning_is_asked_for(fault: str, tmp_path: Path) -> No
     assert irrun.read_model(path.parent / "net.xml")
     if fault != "parameter-type-missing":
         assert found.data.decode() == chain().text
+
+
+def test_a_fix_that_changes_the_model_is_not_kept(tmp_path: Path) -> None:
+    """The ports outvote the shape of the Parameter, but the model runs as the attribute says: the ports are fixed."""
+    path = tmp_path / "net.xml"
+    path.write_text(net().replace("<dim>3</dim>", "<dim>4</dim>"))
+    assert 'shape="2,4"' in fix(load(path), unsafe=True).data.decode()
+    asked: list[str] = []
+
+    def is_unchanged(parsed: Parsed) -> bool:
+        asked.append(parsed.model.parameters[0].attributes["shape"])
+        return asked[-1] == "2,3"
+
+    found = fix(load(path), unsafe=True, is_unchanged=is_unchanged)
+    assert (found.data.decode(), found.left) == (net(), ())
+    assert asked == ["2,4", "2,3"]
+    found = fix(load(path), unsafe=True, is_unchanged=lambda _: False)
+    assert found.data == path.read_bytes()
+    assert found.left[0].notes[-1] == "not fixed: the model runs, and would not give the same after this fix"
 
 
 def test_an_edge_that_stands_there_twice(tmp_path: Path) -> None:

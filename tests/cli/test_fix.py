@@ -191,3 +191,30 @@ def test_without_weights_an_edge_is_not_guessed_at(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "IR501" in done.output
     assert path.read_bytes() == before
+
+
+def runnable() -> Net:
+    """A constant added to an input: a model whose outputs show which shape each has."""
+    net = Net()
+    x = net.parameter("f32", "1,3", name="x")
+    net.result(net.add("Add", [x, net.const("f32", "2,3", bytes(24), name="c")], [("FP32", "2,3")], name="sum"))
+    return net
+
+
+def test_a_model_that_runs_gives_the_same_after_a_fix(call, tmp_path):
+    net = runnable()
+    path = net.save(tmp_path)
+    path.write_text(net.text.replace("<dim>3</dim>", "<dim>4</dim>"))
+    result = call("check", "net.xml", "--fix", "--unsafe-fixes")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert path.read_text() == net.text
+
+
+def test_what_no_run_shows_is_told(call, tmp_path):
+    net = runnable()
+    path = net.save(tmp_path)
+    path.write_text(net.text.replace("<dim>2</dim>", "<dim>7</dim>", 1))
+    path.with_suffix(".bin").unlink()
+    said = "net.xml: no run shows that the fixed model gives what it gave: "
+    assert said in call("check", "net.xml", "--diff").stderr
+    assert said in call("check", "net.xml", "--fix").stderr

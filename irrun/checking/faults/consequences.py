@@ -28,7 +28,7 @@ Changes = dict[Key, Value | None]
 def count_consequences(evidence: Evidence) -> None:
     """Add to each finding in ``consequences`` the number of later layers that it affects.
 
-    Where it has no fix yet, add one that also corrects the declarations of these layers.
+    Add a fix that also corrects the declarations of these layers. It is the alternative to the fix of an attribute.
     """
     if evidence.model.is_fragment:  # its layer feeds only the Results that reading has added
         return
@@ -47,8 +47,9 @@ def count_consequences(evidence: Evidence) -> None:
         finding = evidence.findings[consequence.finding]
         if count:
             finding = replace(finding, notes=(*finding.notes, f"also affects {counted(count, 'layer')} after it"))
-        if finding.fix is None and consequence.outputs:
-            finding = replace(finding, fix=_declare_changes(evidence, consequence, changes, count))
+        if consequence.outputs:
+            declaring = _declare_changes(evidence, consequence, changes, count)
+            finding = replace(finding, fix=replace(finding.fix, otherwise=declaring) if finding.fix else declaring)
         evidence.findings[consequence.finding] = finding
 
 

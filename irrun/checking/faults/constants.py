@@ -17,7 +17,7 @@ from irrun.model import Layer, Model
 from irrun.opdef import Value
 from irrun.types import ElementType, PartialShape
 
-__all__ = ["check_bytes", "check_presence", "corrected_size", "record_constant"]
+__all__ = ["check_bytes", "check_presence", "constant_fits_only", "corrected_size", "record_constant"]
 
 _ALIGNMENT_BYTES: Final = 64
 """Fewer unused bytes than this at the end of a .bin are padding: constants are aligned to 64 bytes."""
@@ -116,6 +116,20 @@ def record_constant(evidence: Evidence, layer: Layer, value: Value) -> None:
     message = f'{layer.type} "{layer.name}": the constant contains {contents}'
     help = "check whether training diverged, a conversion to f16 overflowed, or offset is wrong"
     evidence.report("IR507", message, layer, node, help=help)
+
+
+def constant_fits_only(layer: Layer, value: Value, claim: Value) -> bool:
+    """Return whether the ``size`` of a Const is what its attributes ``value`` need, and not what ``claim`` needs.
+
+    Its ports are then wrong, however many of them agree.
+    """
+    size = layer.attributes.get("size", "")
+
+    def fits(other: Value) -> bool:
+        is_known = other.type.bits > 0 and other.shape.static is not None
+        return is_known and str(other.type.nbytes(other.shape.least)) == size
+
+    return fits(value) and not fits(claim)
 
 
 def corrected_size(model: Model, layer: Layer) -> tuple[str, str] | None:

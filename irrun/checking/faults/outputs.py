@@ -13,7 +13,7 @@ from typing import Final, TypeGuard
 import numpy as np
 
 from irrun.base.edits import set_attribute
-from irrun.checking.faults.constants import corrected_size, record_constant
+from irrun.checking.faults.constants import constant_fits_only, corrected_size, record_constant
 from irrun.checking.faults.evidence import Consequence, Evidence, Key
 from irrun.checking.faults.suggest import (
     declarable,
@@ -134,7 +134,8 @@ def _settle_output(evidence: Evidence, layer: Layer, position: int, value: Value
         return value if layer.inputs else _settle_source(evidence, layer, position, value)
     evidence.misdeclared.add(key)
     claim = Value(port.type or value.type, port.shape or value.shape)
-    settled = choose_believed(evidence, key, value, claim)
+    is_proved = is_constant(layer) and constant_fits_only(layer, value, claim)
+    settled = value if is_proved else choose_believed(evidence, key, value, claim)
     finding = -1
     if is_other_type:
         finding = _report_type(evidence, layer, position, value, settled is claim)
@@ -166,11 +167,12 @@ def _settle_source(evidence: Evidence, layer: Layer, position: int, value: Value
         return value
     if claims and all(claim == claims[0] for claim in claims) and value.shape.meet(claims[0]) is None:
         expected = Value(value.type, claims[0])
+        is_proved = is_constant(layer) and constant_fits_only(layer, value, expected)
         votes = {
             (leads_to_declared(evidence, *consumer, expected), leads_to_declared(evidence, *consumer, value))
             for consumer in consumers
         }
-        if (True, False) in votes and (False, True) not in votes:
+        if not is_proved and (True, False) in votes and (False, True) not in votes:
             evidence.misdeclared.add(key)
             message = f"{title}: dims are {value.shape}, but its consumers expect {expected.shape}"
             node, help = wrong_dim(source, port, expected.shape), f"declare {expected.shape}"
