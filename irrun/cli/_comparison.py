@@ -11,6 +11,7 @@ from rich.text import Text
 
 from irrun.base.text import counted, printable
 from irrun.cli import _terminal
+from irrun.cli._names import shortened
 from irrun.debug import Comparison, First, InputError, InputPair, Layer, Measurement, SideFailure
 from irrun.engines import Crash, Refusal
 
@@ -106,7 +107,8 @@ def _table(out: Console, layers: Sequence[Layer], *, with_type: bool) -> None:
             figures.append(_special(m))
         rows.append(figures)
     right = ("max abs", "max rel", "cosine", "SNR dB", "outside")
-    _terminal.print_table(out, [*columns, *(["not finite"] if special else [])], rows, right=right)
+    spare = ("worst at", "cosine", "SNR dB", "max rel", "type", "not finite", "max abs")
+    _terminal.print_table(out, [*columns, *(["not finite"] if special else [])], rows, right=right, spare=spare)
 
 
 def _share(measurement: Measurement) -> str:
@@ -138,9 +140,10 @@ def _curve(layers: Sequence[Layer]) -> list[Text]:
         for i in range(_MAX_CURVE_ROWS)
     ]
     shown = [max(group, key=lambda layer: layer.measurement.error) for group in groups if group]
-    width = min(max(len(printable(layer.label)) for layer in shown), 40)
+    names = shortened([printable(layer.label) for layer in shown], 40)
+    width = max(map(len, names))
     lines = []
-    for layer in shown:
+    for layer, name in zip(shown, names):
         error = layer.measurement.error
         power = (
             _SHORTEST_BAR_POWER
@@ -150,8 +153,6 @@ def _curve(layers: Sequence[Layer]) -> list[Text]:
             else _LONGEST_BAR_POWER
         )
         bar = "█" * round((power - _SHORTEST_BAR_POWER) / (_LONGEST_BAR_POWER - _SHORTEST_BAR_POWER) * _MAX_BAR_CHARS)
-        name = printable(layer.label)
-        name = name if len(name) <= width else f"…{name[1 - width :]}"
         line = Text(f"  {name:<{width}}  {_number(error, 2):>8}  ")
         lines.append(line.append(bar, "green" if layer.agrees else "red"))
     for line in lines:

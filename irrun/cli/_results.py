@@ -36,7 +36,8 @@ def show(out: Console, run: Run, *, profiled: bool) -> None:
         if has_special := any(o.nans or o.infinities for o in values):
             columns.insert(-1, "not finite")
         rows = [_row(o, has_special) for o in values]
-        _terminal.print_table(out, columns, rows, right=("min", "mean", "max"))
+        spare = ("first values", "not finite", "declared", "mean", "min", "max", "type")
+        _terminal.print_table(out, columns, rows, right=("min", "mean", "max"), spare=spare)
     if run.seconds:
         _print_times(out, timing(run.seconds))
     if run.profile and profiled:
@@ -60,7 +61,7 @@ def _print_times(out: Console, times: Mapping[str, Any]) -> None:
     _terminal.title(out, "times")
     columns = ("runs", "median", "min", "p90", "throughput")
     row = (str(times["count"]), *(_milliseconds(times[name]) for name in columns[1:4]), f"{times['throughput']:.4g}/s")
-    _terminal.print_table(out, columns, [row], right=columns, cut={})
+    _terminal.print_table(out, columns, [row], right=columns)
 
 
 def _milliseconds(seconds: float) -> str:
@@ -134,7 +135,6 @@ def _print_profile(out: Console, profile: Profile) -> None:
         columns,
         rows,
         right=columns[3:],
-        cut={"layer": "start", "type": "end", "algorithm": "end"},
         spare=("MB", "GB/s", "GFLOP/s", "algorithm", "share"),
     )
     _terminal.title(out, "by type")
@@ -143,7 +143,7 @@ def _print_profile(out: Console, profile: Profile) -> None:
         (row["type"], str(row["steps"]), f"{row['seconds'] * 1e3:.3f}", f"{row['share']:.1%}")
         for row in summary["types"]
     ]
-    _terminal.print_table(out, columns, rows, right=columns[1:], cut={"type": "end"})
+    _terminal.print_table(out, columns, rows, right=columns[1:])
     out.print(f"  matrix products: {summary['matrix_products']}")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, NoReturn
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NoReturn
 
 import click
 from rich.cells import cell_len
@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from irrun.base.text import printable
+from irrun.cli._names import cut, readable_width, shortened
 
 __all__ = ["VERSION", "console", "print_json", "print_table", "title"]
 
@@ -68,84 +69,97 @@ def print_table(
     rows: Sequence[Sequence[str | Text]],
     *,
     right: Sequence[str] = (),
-    cut: Mapping[str, Literal["start", "end"]] | None = None,
-    spare: Sequence[str] = (),
+    spare: Sequence[str] | None = None,
+    is_prose: bool = False,
 ) -> None:
     """Print an indented table. The columns named in ``right`` are aligned to the right.
 
-    On a terminal that is too narrow, cells are wrapped. With ``cut``, each row stays one line instead: the cells of the
-    columns in ``cut`` lose their start or end, marked with …, and if this is not enough, the columns in ``spare`` are
-    left out, the first one first. A number is never broken.
+    On a terminal that is too narrow, each row stays one line: names are shortened so that none becomes equal to
+    another, other texts lose their end, and the columns in ``spare`` are left out, the first one first, by default the
+    last column first. The last line says which. A number is never broken. A table that ``is_prose`` is wrapped instead.
     """
-    if cut is not None and out.is_terminal:
-        _print_cut(out, columns, rows, right, cut, spare)
-        return
     cells = [[Text(printable(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows]
-    lines = _fitted(out, columns, cells, right) if out.is_terminal else _unbounded(columns, cells, right)
+    if not out.is_terminal:
+        lines: Iterable[str] = _unbounded(columns, cells, right)
+    elif is_prose:
+        lines = _wrapped(out, columns, cells, right)
+    else:
+        _print_fitted(out, columns, cells, right, columns[:0:-1] if spare is None else spare)
+        return
     for line in lines:
         out.file.write(f"  {line.rstrip()}\n")
 
 
+_NAMES: Final = ("name", "layer", "model", "place", "operation")
+"""The titles of columns that hold names, and are shortened so that no two names become equal."""
 _MIN_COLUMN_CHARS: Final = 10
-"""The least width to which a column of text is cut: enough to tell most names apart."""
+"""The least width to which a column of text or names is cut."""
+
+_GOOD_NAME_CHARS: Final = 28
+"""The width of names for which columns are left out: it shows two or three parts of most names."""
 
 
-def _print_cut(
-    out: Console,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str | Text]],
-    right: Sequence[str],
-    cut: Mapping[str, Literal["start", "end"]],
-    spare: Sequence[str],
+def _print_fitted(
+    out: Console, columns: Sequence[str], rows: Sequence[Sequence[Text]], right: Sequence[str], spare: Sequence[str]
 ) -> None:
     """Print a table with a line for each row, as ``print_table`` describes."""
-    texts = [[printable(c) if isinstance(c, str) else printable(c.plain) for c in row] for row in (columns, *rows)]
-    widths = {name: max(map(cell_len, column)) for name, column in zip(columns, zip(*texts))}
-    kept, left_out, room = list(columns), [], out.width - 2
-
-    def needed(least: bool) -> int:
-        return sum(min(widths[n], _MIN_COLUMN_CHARS) if least and n in cut else widths[n] for n in kept) + 2 * (
-            len(kept) - 1
-        )
-
-    for name in spare:
-        if needed(least=True) <= room:
-            break
-        if name in kept:
-            kept.remove(name)
-            left_out.append(name)
-    while needed(least=False) > room:
-        widest = max((n for n in kept if n in cut), key=lambda n: widths[n], default=None)
-        if widest is None or widths[widest] <= _MIN_COLUMN_CHARS:
-            break
-        widths[widest] -= 1
-    for number, row in enumerate(texts):
-        cells = [
-            _aligned(_cut(cell, widths[name], cut.get(name, "end")), widths[name], is_right=name in right)
-            for name, cell in zip(columns, row)
-            if name in kept
-        ]
-        line = f"  {'  '.join(cells)}".rstrip()
-        out.print(Text(line, "dim") if number == 0 else Text(line))
+    texts = {title: [printable(row[number].plain) for row in rows] for number, title in enumerate(columns)}
+    kept, left_out = _fit(texts, right, spare, out.width - 2)
+    shown = {
+        title: shortened(texts[title], width) if title in _NAMES else [cut(cell, width) for cell in texts[title]]
+        for title, width in kept.items()
+    }
+    for title, column in shown.items():  # a name that cannot be told from others otherwise is longer
+        kept[title] = max(map(cell_len, (title, *column)))
+    head = "  ".join(_aligned(title, width, is_right=title in right) for title, width in kept.items())
+    out.print(Text(f"  {head}".rstrip(), "dim"))
+    for number, row in enumerate(rows):
+        line = Text("  ")
+        for title, width in kept.items():
+            cell = _aligned(shown[title][number], width, is_right=title in right)
+            line.append(f"{'  ' if len(line) > 2 else ''}{cell}", row[columns.index(title)].style)
+        line.rstrip()
+        out.print(line)
     if left_out:
         out.print(Text(f"  (a wider terminal also shows {', '.join(left_out)})", "dim"))
 
 
-def _cut(text: str, width: int, end: Literal["start", "end"]) -> str:
-    """Return a text of at most ``width`` columns, whose start or end is replaced by … if it is longer.
+def _fit(
+    texts: Mapping[str, Sequence[str]], right: Sequence[str], spare: Sequence[str], room: int
+) -> tuple[dict[str, int], list[str]]:
+    """Return the width of each column that is shown in ``room``, and the titles of the columns that are not.
 
-    A number in it stays whole or is left out.
+    Columns of numbers keep their width. First texts give up room, then columns are left out until each name can be
+    read, then names are abbreviated.
     """
-    if cell_len(text) <= width:
-        return text
-    if end == "start":
-        return _cut(text[::-1], width, "end")[::-1]
-    kept = text
-    while kept and cell_len(kept) > width - 1:
-        kept = kept[:-1]
-    if text[len(kept)].isdigit():
-        kept = kept.rstrip("0123456789")
-    return f"{kept}…"
+    widths = {title: max(map(cell_len, (title, *column))) for title, column in texts.items()}
+    least = {
+        title: min(width, max(readable_width(texts[title]), _GOOD_NAME_CHARS))
+        if title in _NAMES
+        else width
+        if title in right
+        else min(width, max(_MIN_COLUMN_CHARS, len(title)))
+        for title, width in widths.items()
+    }
+    left_out: list[str] = []
+
+    def needed(widths: Mapping[str, int]) -> int:
+        return sum(widths.values()) + 2 * (len(widths) - 1)
+
+    for title in spare:
+        if needed(least) <= room:
+            break
+        if title in least:
+            del least[title], widths[title]
+            left_out.append(title)
+    for floor, titles in (
+        (least, [title for title in widths if title not in _NAMES]),
+        (least, list(widths)),
+        (dict.fromkeys(widths, _MIN_COLUMN_CHARS), [title for title in widths if title not in right]),
+    ):
+        while needed(widths) > room and (wide := [title for title in titles if widths[title] > floor[title]]):
+            widths[max(wide, key=lambda title: widths[title])] -= 1
+    return widths, left_out
 
 
 def _aligned(text: str, width: int, *, is_right: bool) -> str:
@@ -153,7 +167,7 @@ def _aligned(text: str, width: int, *, is_right: bool) -> str:
     return gap + text if is_right else text + gap
 
 
-def _fitted(out: Console, columns: Sequence[str], rows: Sequence[Sequence[Text]], right: Sequence[str]) -> list[str]:
+def _wrapped(out: Console, columns: Sequence[str], rows: Sequence[Sequence[Text]], right: Sequence[str]) -> list[str]:
     """Return the lines of a table with styles, wrapped to the width of a terminal."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for column in columns:

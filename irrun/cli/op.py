@@ -42,7 +42,7 @@ def command(name: str, form: str) -> None:
                 _terminal.print_json({"operations": [_record(cls) for cls in begun.values()]})
                 return
             rows = [(cls.type, summary(cls).splitlines()[0].replace("``", "")) for cls in begun.values()]
-            _terminal.print_table(_terminal.console(), ("operation", ""), rows)
+            _terminal.print_table(_terminal.console(), ("operation", ""), rows, is_prose=True)
             return
         near = nearest(type, [cls.type for cls in all_ops()], 3)
         help = f"did you mean {', '.join(near)}?" if near else "irrun ops lists what irrun knows"
@@ -112,11 +112,11 @@ def _print(out: Console, cls: type[Op]) -> None:
     if cls.inputs:
         _terminal.title(out, "\ninputs")
         rows = [(port.name, port_types(cls, port), multiplicity(port)) for port in cls.inputs]
-        _terminal.print_table(out, ("name", "types", ""), rows)
+        _terminal.print_table(out, ("name", "types", ""), rows, is_prose=True)
     if cls.attributes:
         _terminal.title(out, "\nattributes")
         rows = [(spellings(a), a.expects, default_of(a)) for a in cls.attributes.values()]
-        _terminal.print_table(out, ("name", "values", "default"), rows)
+        _terminal.print_table(out, ("name", "values", "default"), rows, is_prose=True)
     if clauses := labels(cls):
         _terminal.title(out, "\nconstraints")
         for label, clause in clauses.items():

@@ -6,7 +6,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -265,11 +265,8 @@ def _print_layers(out: Console, listed: Sequence[Entry], sums: Mapping[str, Any]
         )
         for entry in listed
     ]
-    cut: dict[str, Literal["start", "end"]] = {"layer": "start", "type": "end", "attributes": "end"}
-    cut |= {"inputs": "end", "outputs": "end", "consumers": "end"}
-    _terminal.print_table(
-        out, columns, rows, right=columns[6:], cut=cut, spare=("attributes", "consumers", "inputs", "weights", "bytes")
-    )
+    spare = ("attributes", "consumers", "inputs", "weights", "bytes", "FLOPs")
+    _terminal.print_table(out, columns, rows, right=columns[6:], spare=spare)
     least = "" if sums["exact"] else "at least "
     out.print(
         f"  {counted(len(listed), 'layer')} of {sums['layers']:,} without constants; in all "
