@@ -13,7 +13,7 @@ from irrun.model import Model, is_constant
 from irrun.opdef import Value
 from irrun.types import Dim, ElementType, PartialShape
 
-__all__ = ["Entry", "entries", "select", "totals"]
+__all__ = ["Entry", "costs", "entries", "select", "totals"]
 
 Key = tuple[int, int]
 
@@ -60,6 +60,8 @@ class Entry:
     line: int
     is_constant: bool
     """Whether the layer is a Const, or computed from constants alone, so that no run computes it again."""
+    node: int
+    """The element of the layer in the file, which is another one for each layer of the model and its bodies."""
 
     def record(self) -> dict[str, Any]:
         """Return the entry as a dict for JSON. Numbers that depend on unknown dims are None."""
@@ -100,10 +102,20 @@ def _entries(trace: Trace, path: str) -> Iterator[Entry]:
             {key: text for key, text in layer.attributes.items() if not is_constant(layer) or key != "offset"},
             tuple(map(_tensor, inputs)), tuple(t for t in map(_tensor, outputs) if t is not None),
             tuple(path + model.unique_names[consumer] for consumer in model.consumers.get(id, ())),
-            weights.get(id, 0), flops, moved, model.source.line_of(layer.node), id in fixed,
+            weights.get(id, 0), flops, moved, model.source.line_of(layer.node), id in fixed, layer.node,
         )  # fmt: skip
         for body in trace.bodies(id).values():
             yield from _entries(body, f"{name}/")
+
+
+def costs(model: Model) -> dict[int, float]:
+    """Return the FLOPs plus the bytes read and written of each layer, by its element in the file.
+
+    The sum divides the time of a step among its layers: a processor moves about as many bytes within its caches as it
+    adds and multiplies numbers. Layers without known figures are left out.
+    """
+    figures = ((entry.node, _number(entry.flops), _number(entry.bytes)) for entry in entries(model))
+    return {node: float(flops + moved) for node, flops, moved in figures if flops is not None and moved is not None}
 
 
 def select(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from rich.progress import Progress
 
 from irrun import api
 from irrun.base.text import printable
+from irrun.checking import listing
 from irrun.checking.render import concise
 from irrun.cli import _terminal
 from irrun.cli._inputs import Input, gather
@@ -22,6 +23,7 @@ from irrun.cli._outputs import Output, describe, describe_taps
 from irrun.debug.nonfinite import NonFinite, Report
 from irrun.diagnostics import ExecutionError, ReadError
 from irrun.ir.parse import Parsed
+from irrun.model import Model
 from irrun.planning.steps import Step
 from irrun.running.dump import Dump
 from irrun.running.executor import Executable, Outputs
@@ -40,7 +42,8 @@ PATIENCE: Final = 1.0
 class Settings:
     """How to run a model: options of ``irrun run``. ``inputs`` are texts NAME=SPEC.
 
-    ``profiled`` shows the times of the steps, and ``trace`` is the file that gets their timeline.
+    ``profiled`` shows the times of the steps, ``layered`` makes each layer a step, and ``trace`` is the file that gets
+    the timeline of the steps.
     """
 
     inputs: Sequence[str]
@@ -55,6 +58,7 @@ class Settings:
     timeout: float | None
     copy_weights: bool
     profiled: bool
+    layered: bool
     trace: str | None
     nonfinite: bool
 
@@ -73,6 +77,8 @@ class Run:
     profile: Profile | None
     nonfinite: Report | None
     seconds: Sequence[float]
+    costs: Mapping[int, float] = field(default_factory=dict[int, float])
+    """With a profile: the FLOPs and bytes of each layer at the shapes of this run (see ``listing.costs``)."""
 
 
 def execute(item: Parsed | ReadError, settings: Settings) -> Run:
@@ -95,6 +101,7 @@ def execute(item: Parsed | ReadError, settings: Settings) -> Run:
         timeout=settings.timeout,
         copy_weights=settings.copy_weights,
         max_weights_memory=settings.max_weights_memory,
+        layered=settings.layered,
     )
     inputs = gather(model, settings.inputs, settings.seed, memory)
     profile = Profile() if settings.profiled or settings.trace is not None else None
@@ -105,7 +112,17 @@ def execute(item: Parsed | ReadError, settings: Settings) -> Run:
         _print_chosen_shapes(inputs, err)
         raise
     report = nonfinite.report() if nonfinite else None
-    return Run(inputs, describe(executable, outputs), describe_taps(executable, outputs), profile, report, seconds)
+    costs = _costs(model, inputs) if settings.profiled else {}
+    described, taps = describe(executable, outputs), describe_taps(executable, outputs)
+    return Run(inputs, described, taps, profile, report, seconds, costs)
+
+
+def _costs(model: Model, inputs: Sequence[Input]) -> Mapping[int, float]:
+    """Return the costs of the layers at the shapes of a run; none for a page, whose examples are no whole models."""
+    if model.is_fragment:
+        return {}
+    shapes = {number: item.array.shape for number, item in enumerate(inputs)}
+    return listing.costs(model.reshape(shapes))
 
 
 def _outputs(

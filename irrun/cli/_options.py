@@ -25,6 +25,7 @@ __all__ = [
     "refuse_to_replace_in",
     "shape_option",
     "together",
+    "top_option",
     "weights_option",
 ]
 
@@ -65,6 +66,11 @@ def format_option(*formats: str) -> Any:
     return click.option(
         "--format", "form", type=click.Choice(formats), default=formats[0], show_default=True, help="Output format."
     )
+
+
+def top_option(help: str) -> Any:
+    """Return the option ``--top``: the most rows of a ranking to show. ``help`` says which rows these are."""
+    return click.option("--top", type=click.IntRange(min=1), metavar="N", default=20, show_default=True, help=help)
 
 
 weights_option: Final = click.option(

@@ -16,14 +16,18 @@ from irrun.cli import _terminal
 from irrun.cli._execution import Run
 from irrun.cli._outputs import Output, number
 from irrun.debug.nonfinite import Origin, Report
-from irrun.running.profile import Profile
+from irrun.kernels.matmul import blas
+from irrun.running.profile import Profile, Share
 from irrun.types import PartialShape
 
 __all__ = ["record", "show", "timing"]
 
 
-def show(out: Console, run: Run, *, profiled: bool) -> None:
-    """Print the inputs, outputs and tapped values of a run as tables, and its profile if ``profiled``."""
+def show(out: Console, run: Run, *, profiled: bool, top: int) -> None:
+    """Print the inputs, outputs and tapped values of a run as tables, and its profile if ``profiled``.
+
+    The profile has at most ``top`` steps and layers.
+    """
     if run.inputs:
         _terminal.title(out, "inputs")
         rows = [(i.name, str(i.type), str(PartialShape.of(i.array.shape)), i.origin) for i in run.inputs]
@@ -41,7 +45,7 @@ def show(out: Console, run: Run, *, profiled: bool) -> None:
     if run.seconds:
         _print_times(out, timing(run.seconds))
     if run.profile and profiled:
-        _print_profile(out, run.profile)
+        _print_profile(out, run.profile, run.costs, top)
     if run.nonfinite:
         _print_nonfinite(out, run.nonfinite)
 
@@ -110,41 +114,59 @@ def _ways(origin: Origin) -> Iterator[str]:
         yield "reaches no output" + (f": the values are finite again after {ends}" if ends else "")
 
 
-def _print_profile(out: Console, profile: Profile) -> None:
+def _print_profile(out: Console, profile: Profile, costs: Mapping[int, float], top: int) -> None:
+    """Print the slowest steps, then the time of each layer and type, which ``costs`` divide within a step."""
     _terminal.title(out, "profile")
     columns = ("layer", "type", "algorithm", "ms", "share", "GFLOP/s", "GB/s", "MB")
-    summary = profile.record()
-    steps = sorted(summary["steps"], key=lambda step: -step["share"])
+    runs, total = profile.runs, profile.seconds or 1.0
+    steps = sorted(profile.rows, key=lambda row: -row.seconds * row.calls)
     rows = [
         (
-            step["layers"][-1],
-            step["type"],
-            step["algorithm"] or "",
-            f"{step['seconds'] * 1e3:.3f}",
-            f"{step['share']:.1%}",
-            _rate(step["gflops"]),
-            _rate(step["gigabytes_per_second"]),
-            f"{step['bytes'] / 1e6:.2f}",
+            row.name,
+            row.title,
+            row.algorithm,
+            f"{row.seconds * 1e3:.3f}",
+            f"{row.seconds * row.calls / runs / total:.1%}",
+            _rate(row.gflops),
+            _rate(row.bandwidth),
+            f"{row.bytes / 1e6:.2f}" if row.bytes else "",
         )
-        for step in steps
+        for row in steps[:top]
     ]
-    total = f"{profile.seconds * 1e3:.3f}"
-    rows.append((f"{len(steps)} steps", "", "", total, "", "", "", ""))
-    _terminal.print_table(
-        out,
-        columns,
-        rows,
-        right=columns[3:],
-        spare=("MB", "GB/s", "GFLOP/s", "algorithm", "share"),
-    )
+    rows.append((counted(len(steps), "step"), "", "", f"{profile.seconds * 1e3:.3f}", "", "", "", ""))
+    spare = ("MB", "GB/s", "GFLOP/s", "algorithm", "share")
+    _terminal.print_table(out, columns, rows, right=columns[3:], spare=spare)
+    _print_rest(out, len(steps) - top, "step")
+    shares = profile.shares(costs)
+    if any(share.is_estimate for share in shares):
+        _terminal.title(out, "by layer")
+        rows = [(s.layer, s.type, *_time(s.seconds, total, is_estimate=s.is_estimate)) for s in shares[:top]]
+        _terminal.print_table(out, ("layer", "type", "ms", "share"), rows, right=("ms", "share"))
+        _print_rest(out, len(shares) - top, "layer")
     _terminal.title(out, "by type")
-    columns = ("type", "steps", "ms", "share")
+    types: dict[str, list[Share]] = {}
+    for share in shares:
+        types.setdefault(share.type, []).append(share)
+    kinds = sorted(types.items(), key=lambda item: -sum(share.seconds for share in item[1]))
     rows = [
-        (row["type"], str(row["steps"]), f"{row['seconds'] * 1e3:.3f}", f"{row['share']:.1%}")
-        for row in summary["types"]
+        (type, str(len(of)), *_time(sum(s.seconds for s in of), total, is_estimate=any(s.is_estimate for s in of)))
+        for type, of in kinds
     ]
-    _terminal.print_table(out, columns, rows, right=columns[1:])
-    out.print(f"  matrix products: {summary['matrix_products']}")
+    _terminal.print_table(out, ("type", "count", "ms", "share"), rows, right=("count", "ms", "share"))
+    if any(share.is_estimate for share in shares):
+        out.print("  ~ is an estimate: the time of a step is divided among its layers by their FLOPs and bytes;")
+        out.print("  --profile=layers measures each layer, in a run that computes one after the other")
+    out.print(f"  matrix products: {blas()}")
+
+
+def _print_rest(out: Console, count: int, noun: str) -> None:
+    if count > 0:
+        out.print(f"  and {counted(count, noun)} more; --top N shows N")
+
+
+def _time(seconds: float, total: float, *, is_estimate: bool) -> tuple[str, str]:
+    mark = "~" if is_estimate else ""
+    return f"{mark}{seconds * 1e3:.3f}", f"{mark}{seconds / total:.1%}"
 
 
 def _rate(number: float | None) -> str:
@@ -188,7 +210,7 @@ def record(run: Run, *, profiled: bool) -> dict[str, Any]:
         "outputs": [_fields(o) for o in run.outputs],
         **({"taps": [_fields(o) for o in run.taps]} if run.taps else {}),
         **({"runs": timing(run.seconds)} if run.seconds else {}),
-        **({"profile": run.profile.record()} if run.profile and profiled else {}),
+        **({"profile": run.profile.record(run.costs)} if run.profile and profiled else {}),
         **({"nonfinite": run.nonfinite.record()} if run.nonfinite else {}),
     }
 

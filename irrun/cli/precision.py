@@ -13,7 +13,7 @@ from irrun.base.text import counted
 from irrun.cli import _completion, _precision, _terminal
 from irrun.cli._comparison_options import SampleOptions, ToleranceOptions, sample_options, tolerance_options
 from irrun.cli._exclusions import Exclusion, refuse
-from irrun.cli._options import Size, format_option, new_file, plugin_option, weights_option
+from irrun.cli._options import Size, format_option, new_file, plugin_option, top_option, weights_option
 from irrun.cli._settings import with_settings
 from irrun.debug import precision
 from irrun.debug.low_precision import ACCUMULATORS, FORMATS
@@ -77,7 +77,7 @@ class Settings:
     metavar="N",
     help="The most layers whose effect is measured, by a run for each; the effects of the others are estimated.",
 )
-@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="The most layers to show.")
+@top_option("The most layers to show.")
 @click.option("--no-search", is_flag=True, help="Do not search for the layers to keep in full precision.")
 @click.option("--keep", metavar="FILE.json", help="Write the names of the layers to keep, as a list.")
 @click.option("--ignored-scope", "scope", metavar="FILE.json", help="Write them as the arguments of nncf.IgnoredScope.")

@@ -15,7 +15,15 @@ from irrun.checking.render import record
 from irrun.cli import _completion, _errors, _models, _results, _terminal
 from irrun.cli._exclusions import Exclusion, formats, refuse
 from irrun.cli._execution import Run, Settings, execute
-from irrun.cli._options import Size, format_option, new_file, plugin_option, refuse_to_replace_in, weights_option
+from irrun.cli._options import (
+    Size,
+    format_option,
+    new_file,
+    plugin_option,
+    refuse_to_replace_in,
+    top_option,
+    weights_option,
+)
 from irrun.cli._outputs import save
 from irrun.cli._random_runs import run_all
 from irrun.cli._settings import with_settings
@@ -60,11 +68,20 @@ class Options:
     form: str
     example: int | None
     run: Settings
+    top: int
     all_random: bool
     tree: TreeOptions
 
 
-@click.command("run")
+class _Command(click.Command):
+    """The command, with ``--profile=layers``: click has no option whose value may be left out before an argument."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        parts = {"--profile=layers": ("--profile", "--profile-layers"), "--profile=steps": ("--profile",)}
+        return super().parse_args(ctx, [part for arg in args for part in parts.get(arg, (arg,))])
+
+
+@click.command("run", cls=_Command)
 @click.argument("models", metavar="MODEL.xml", nargs=-1, required=True, shell_complete=_completion.files)
 @weights_option
 @click.option(
@@ -104,8 +121,14 @@ class Options:
     help="Stop at a layer whose outputs differ from the declared type or shape, as with strict=True in Python.",
 )
 @click.option(
-    "--profile", "profiled", is_flag=True, help="Show the time of each step of the run, and how it was computed."
+    "--profile",
+    "profiled",
+    is_flag=True,
+    help="Show the time of each step of the run, how it was computed, and an estimate for each of its layers. "
+    "--profile=layers computes and measures each layer in a step of its own.",
 )
+@click.option("--profile-layers", "layered", is_flag=True, hidden=True)
+@top_option("The most steps and layers of --profile to show.")
 @click.option(
     "--nan",
     "nonfinite",
@@ -214,7 +237,7 @@ def _run(items: Sequence[Parsed | ReadError], options: Options, target: Path | N
             continue
         problems += item.problems if isinstance(item, Parsed) else ()
         if form == "text":
-            _results.show(out, run, profiled=options.run.profiled)
+            _results.show(out, run, profiled=options.run.profiled, top=options.top)
         else:
             records.append({**head, **_results.record(run, profiled=options.run.profiled)})
         _write(run, target, trace_file)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from irrun.model import Layer
 if TYPE_CHECKING:
     from irrun.planning.steps import Step
 
-__all__ = ["Profile", "Row"]
+__all__ = ["Profile", "Row", "Share"]
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Row:
     flops: int
     """Multiplications and additions per call; 0 if the time does not depend on them."""
     bytes: int = 0
-    """Bytes of the inputs and outputs of the last call."""
+    """Bytes of the inputs and outputs of the last call; 0 if it returned views of its inputs, which moves none."""
     times: list[float] = field(default_factory=list)
     """Seconds of each call, without the steps of bodies."""
 
@@ -40,6 +40,18 @@ class Row:
     def layers(self) -> tuple[str, ...]:
         """The names of the layers that the step computes."""
         return tuple(layer.name for layer in self.members)
+
+    @property
+    def name(self) -> str:
+        """The name of the layer, or of the first and the last of several."""
+        return " … ".join(dict.fromkeys((self.layers[0], self.layers[-1])))
+
+    @property
+    def title(self) -> str:
+        """What the step holds: the type of its layer, or ``12 layers, Convolution … ReLU``."""
+        if len(self.members) == 1:
+            return self.members[0].type
+        return f"{len(self.members)} layers, {self.members[0].type} … {self.members[-1].type}"
 
     @property
     def seconds(self) -> float:
@@ -58,8 +70,18 @@ class Row:
 
     @property
     def bandwidth(self) -> float | None:
-        """Billions of bytes read and written per second."""
-        return self.bytes / self.seconds / 1e9 if self.seconds else None
+        """Billions of bytes read and written per second; None if ``bytes`` is 0."""
+        return self.bytes / self.seconds / 1e9 if self.bytes and self.seconds else None
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The time of one layer in a run, in seconds. In a step of several layers, ``is_estimate`` is true."""
+
+    layer: str
+    type: str
+    seconds: float
+    is_estimate: bool
 
 
 class Profile:
@@ -86,7 +108,8 @@ class Profile:
             types = "+".join(layer.type for layer in step.layers)
             row = self._rows[id(step)] = Row(step.layers, types, step.kernel.algorithm, step.kernel.flops)
             self._steps.append(step)
-        row.bytes = sum(a.nbytes for a in (*inputs, *outputs) if isinstance(a, np.ndarray))
+        moved = () if _returned_views(step, inputs, outputs) else (*inputs, *outputs)
+        row.bytes = sum(a.nbytes for a in moved if isinstance(a, np.ndarray))
         row.times.append(now - start - inside)
         self._events.append((row, start, now))
 
@@ -124,12 +147,38 @@ class Profile:
         runs, total = self.runs, self.seconds or 1.0
         took = [(row.seconds * row.calls / runs, row) for row in self.rows]
         return [
-            (row.layers[-1], row.type, row.algorithm, f"{seconds * 1e3:.3f} ms", f"{seconds / total:.1%}")
+            (row.name, row.title, row.algorithm, f"{seconds * 1e3:.3f} ms", f"{seconds / total:.1%}")
             for seconds, row in sorted(took, key=lambda pair: -pair[0])
         ]
 
-    def record(self) -> dict[str, Any]:
-        """Return the profile for JSON. Times are in seconds; ``matrix_products`` names the library: numpy or mkl."""
+    def shares(self, costs: Mapping[int, float]) -> list[Share]:
+        """Return the time of each layer in a run, the slowest first.
+
+        The time of a step of several layers is divided in proportion to ``costs``, which is keyed by ``Layer.node``. A
+        step with a layer of unknown cost is one entry, named and titled as the step.
+        """
+        runs, found = self.runs, dict[tuple[str, str], Share]()
+
+        def add(name: str, type: str, seconds: float, *, is_estimate: bool) -> None:
+            known = found.get((name, type), Share(name, type, 0.0, False))
+            found[name, type] = Share(name, type, known.seconds + seconds, known.is_estimate or is_estimate)
+
+        for row in self.rows:
+            seconds = row.seconds * row.calls / runs
+            parts = [costs.get(layer.node, -1.0) for layer in row.members]
+            total = sum(parts)
+            if len(parts) == 1 or min(parts) < 0 or not total:
+                add(row.name, row.title, seconds, is_estimate=False)
+                continue
+            for layer, part in zip(row.members, parts):
+                add(layer.name, layer.type, seconds * part / total, is_estimate=True)
+        return sorted(found.values(), key=lambda share: -share.seconds)
+
+    def record(self, costs: Mapping[int, float] | None = None) -> dict[str, Any]:
+        """Return the profile for JSON. Times are in seconds; ``matrix_products`` names the library: numpy or mkl.
+
+        With ``costs``, it has the time of each layer (see ``shares``).
+        """
         total, runs = self.seconds or 1.0, self.runs
         return {
             "seconds": self.seconds,
@@ -144,6 +193,13 @@ class Profile:
                 for row in self.rows
             ],
             "types": self.types(),
+            "layers": [
+                {
+                    "layer": share.layer, "type": share.type, "seconds": share.seconds,
+                    "share": share.seconds / total, "estimate": share.is_estimate,
+                }
+                for share in self.shares(costs or {})
+            ],
         }  # fmt: skip
 
     def types(self) -> list[dict[str, Any]]:
@@ -165,10 +221,18 @@ class Profile:
             "displayTimeUnit": "ms",
             "traceEvents": [
                 {
-                    "name": row.layers[-1], "cat": row.type, "ph": "X", "pid": 0, "tid": 0,
+                    "name": row.name if len(row.members) == 1 else row.title,
+                    "cat": row.type, "ph": "X", "pid": 0, "tid": 0,
                     "ts": (start - first) * 1e6, "dur": (end - start) * 1e6,
                     "args": {"layers": list(row.layers), "algorithm": row.algorithm, "bytes": row.bytes},
                 }
                 for row, start, end in self._events
             ],
         }  # fmt: skip
+
+
+def _returned_views(step: Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> bool:
+    """Return whether the outputs of a step are views of its inputs: only a kernel that fills no memory returns any."""
+    if step.kernel.out != "new" or not outputs:
+        return False
+    return all(any(i is not None and np.may_share_memory(o, i) for i in inputs) for o in outputs)

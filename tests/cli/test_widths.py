@@ -73,14 +73,14 @@ def profile(width: int, patch: pytest.MonkeyPatch) -> str:
     measured = Profile()
     for name, type, algorithm, flops, _ in STEPS:
         step: Any = SimpleNamespace(
-            layers=tuple(SimpleNamespace(name=name, type=part) for part in type.split("+")),
-            kernel=SimpleNamespace(algorithm=algorithm, flops=flops),
+            layers=tuple(SimpleNamespace(name=name, type=part, node=0) for part in type.split("+")),
+            kernel=SimpleNamespace(algorithm=algorithm, flops=flops, out="whole"),
         )
         arrays = [np.zeros((1000, 1000), np.float32)]
         measured.before(step, arrays)
         measured.after(step, arrays, arrays)
     with CliRunner().isolation() as streams:
-        _results._print_profile(terminal(width)(), measured)
+        _results._print_profile(terminal(width)(), measured, {}, 20)
         sys.stdout.flush()
         return re.sub(r"matrix products: \w+", "matrix products: …", streams[0].getvalue().decode())
 

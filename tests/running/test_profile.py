@@ -4,6 +4,8 @@ import json
 import time
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +33,7 @@ def test_every_step_is_a_row() -> None:
     steps = watch(executable, [np.ones((2, 64, 64), np.float32)]).steps
     assert [row.layers for row in profile.rows] == [tuple(layer.name for layer in step.layers) for step in steps]
     assert [len(row.times) for row in profile.rows] == [3] * len(profile.rows)
-    assert profile.rows[-1].bytes >= 2 * 4 * 2 * 64 * 32
+    assert profile.rows[0].bytes >= 4 * 2 * 64 * (64 + 32)
     record = json.loads(json.dumps(profile.record(), allow_nan=False))
     assert sum(step["share"] for step in record["steps"]) == pytest.approx(1)
     assert record["matrix_products"] in ("numpy", "mkl")
@@ -48,6 +50,56 @@ def test_rates() -> None:
     assert (unknown.seconds, unknown.gflops, unknown.bandwidth) == (1.0, None, 0.5)
     at_once = Row((), "MatMul", "", flops=7, bytes=7, times=[0.0])
     assert (at_once.gflops, at_once.bandwidth) == (None, None)
+
+
+def layer(name: str, type: str, node: int) -> Any:
+    return SimpleNamespace(name=name, type=type, node=node)
+
+
+def test_the_time_of_a_step_is_divided_among_its_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = [layer("conv", "Convolution", 1), layer("add", "Add", 2), layer("relu", "ReLU", 3)]
+    clock = iter([0.0, 8.0, 8.0, 10.0, 10.0, 11.0])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    profile = irrun.Profile()
+    array = np.zeros(4, np.float32)
+    for layers in (members, [layer("pool", "MaxPool", 4)], members[:1]):
+        step: Any = SimpleNamespace(
+            layers=tuple(layers), kernel=SimpleNamespace(algorithm="", flops=0, out="whole"), layer=layers[-1]
+        )
+        profile.before(step, [array])
+        profile.after(step, [array], [array])
+    assert [row.title for row in profile.rows] == ["3 layers, Convolution … ReLU", "MaxPool", "Convolution"]
+    assert [row.name for row in profile.rows] == ["conv … relu", "pool", "conv"]
+    shares = [(s.layer, s.seconds, s.is_estimate) for s in profile.shares({1: 6.0, 2: 1.0, 3: 1.0})]
+    assert shares == [("conv", 7.0, True), ("pool", 2.0, False), ("add", 1.0, True), ("relu", 1.0, True)]
+    # without the figures of a layer, the step is not divided
+    shares = [(s.layer, s.type, s.seconds) for s in profile.shares({1: 6.0, 2: 1.0})]
+    assert shares[0] == ("conv … relu", "3 layers, Convolution … ReLU", 8.0)
+
+
+def test_a_view_moves_no_bytes() -> None:
+    x = b.parameter([64, 64], "f32", name="x")
+    executable = irrun.compile(b.model({"y": b.Transpose(x, [1, 0]), "z": b.ReLU(x)}), layered=True)
+    profile = irrun.Profile()
+    executable([np.ones((64, 64), np.float32)], hooks=[profile])
+    moved = {row.type: (row.bytes, row.bandwidth) for row in profile.rows}
+    assert moved["Transpose"] == (0, None)
+    assert moved["ReLU"][0] == 2 * 4 * 64 * 64
+
+
+def test_layers_are_measured_on_request() -> None:
+    model = str(ROOT / "samples" / "convnet.xml")
+    done = CliRunner().invoke(cli, ["run", "--profile=layers", model, "--format", "json"])
+    layers = json.loads(done.output)["profile"]["layers"]
+    assert len(layers) == 11
+    assert not any(layer["estimate"] for layer in layers)
+    done = CliRunner().invoke(cli, ["run", "--profile", model, "--format", "json"])
+    profile = json.loads(done.output)["profile"]
+    assert {layer["layer"] for layer in profile["layers"]} == {layer["layer"] for layer in layers}
+    assert any(layer["estimate"] for layer in profile["layers"])
+    assert sum(layer["share"] for layer in profile["layers"]) == pytest.approx(1)
+    done = CliRunner().invoke(cli, ["run", "--profile", "--top", "2", model])
+    assert "  and 9 layers more; --top N shows N\n" in done.output
 
 
 def test_the_operations_of_a_product() -> None:
@@ -78,7 +130,7 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = CliRunner().invoke(cli, args)
     assert done.exit_code == 0
     assert "algorithm" in done.output
-    assert "Convolution+Add" in done.output
+    assert "3 layers, Convolution … ReLU" in done.output
     names = {event["cat"] for event in json.loads(trace.read_text("utf-8"))["traceEvents"]}
     assert "SoftMax" in names
     done = CliRunner().invoke(cli, [*args[:2], "--profile", "--exact", "--format", "json"])

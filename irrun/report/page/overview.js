@@ -51,7 +51,8 @@ function slowest(select) {
     .map((step) => {
       const last = layers[step.layers[step.layers.length - 1]];
       const size = step.seconds * step.calls;
-      return {label: jump(last.number, select, `${printable(last.type)} ${printable(last.name)}`), size, text: `${time(size)}  ${percent(size / all)}`, colour: "var(--heat)"};
+      const title = step.layers.length === 1 ? last.type : `${step.layers.length} layers, ${layers[step.layers[0]].type} … ${last.type}`;
+      return {label: jump(last.number, select, `${printable(title)} ${printable(last.name)}`), size, text: `${time(size)}  ${percent(size / all)}`, colour: "var(--heat)"};
     });
   return [heading("Slowest steps"), bars(rows)];
 }
