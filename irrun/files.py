@@ -27,6 +27,7 @@ except ImportError:  # Windows, where nobody can remove a file that is open, so 
 __all__ = [
     "NewFile",
     "cache_folder",
+    "kernels_folder",
     "lock",
     "replace_pair",
     "require_own",
@@ -195,6 +196,14 @@ def cache_folder() -> Path | None:
     with suppress(RuntimeError):  # no home
         return Path.home() / ".cache" / "irrun"
     return None
+
+
+def kernels_folder() -> Path | None:
+    """Return the folder for machine code: NUMBA_CACHE_DIR, or ``kernels`` in the folder of the cache, or None."""
+    if named := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(named)
+    folder = cache_folder()
+    return None if folder is None else folder / "kernels"
 
 
 def require_own(status: os.stat_result, name: str) -> None:

@@ -22,6 +22,7 @@ import grouped
 import warm
 from irrun import fast
 from irrun.engines import process
+from irrun.files import kernels_folder
 from irrun.kernels import threads
 from oracle import Oracle
 from places import ROOT
@@ -53,6 +54,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_sessionstart() -> None:
     gc.disable()
+    if kernels := kernels_folder():  # compiled once for all sessions
+        os.environ["NUMBA_CACHE_DIR"] = str(kernels)
     os.environ["IRRUN_CACHE_DIR"] = ""  # what one test has found is no answer to another
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it, with all it starts
 

@@ -10,9 +10,11 @@ from typing import Final
 
 import numpy as np
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from irrun import api
+from irrun.base.compiling import COMPILING
 from irrun.base.text import printable
 from irrun.checking import listing
 from irrun.checking.render import concise
@@ -191,13 +193,26 @@ def _bar(executable: Executable, err: Console) -> Iterator[Sequence[Hook]]:
         yield (bar,)
 
 
+class _Doing(ProgressColumn):
+    """Says whether kernels are being compiled at this moment: a step then takes seconds, but only in the first run."""
+
+    max_refresh = None
+
+    def render(self, task: Task) -> Text:
+        return Text("compiling kernels" if COMPILING.is_on else task.description)
+
+
 class _Bar:
-    """A hook that shows a progress bar in a run that takes longer than ``PATIENCE``."""
+    """A hook that shows a progress bar in a run that takes longer than ``PATIENCE``.
+
+    It counts steps and the time that has passed. The time that is left is not known: the first run compiles kernels.
+    """
 
     joined = True
 
     def __init__(self, total: int, err: Console) -> None:
-        self.progress = Progress(console=err, transient=True)
+        columns = (_Doing(), BarColumn(), MofNCompleteColumn(), TextColumn("steps"), TimeElapsedColumn())
+        self.progress = Progress(*columns, console=err, transient=True)
         self.task = self.progress.add_task("running", total=total)
         self.since = time.monotonic()
 
@@ -210,7 +225,6 @@ class _Bar:
     def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
         if time.monotonic() - self.since > PATIENCE:
             self.progress.start()
-        self.progress.update(self.task, description=step.layer.type)
 
     def after(self, step: Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> None:
         self.progress.advance(self.task)

@@ -68,6 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 COMMAND_LINES = {
+    "cache": 0,
     "show convnet.xml": 0,
     "show convnet.xml --layers --memory": 0,
     "show elementwise.xml --layers": 0,

@@ -22,6 +22,7 @@ pytest.importorskip("numba", reason="the extra `fast` is not installed")
 import irrun
 from irrun import build as b
 from irrun import fast
+from irrun.base.compiling import Compiling
 from irrun.fast.machine import compiling, machine_code, processor, structures
 from irrun.files import cache_folder
 from places import ROOT
@@ -158,7 +159,7 @@ def test_what_was_never_finished_is_removed(folder: Path) -> None:
 
 
 def test_no_folder_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine_code, "_folders", lambda beside: [])
+    monkeypatch.setattr(machine_code, "kernels_folder", lambda: None)
     assert doubled()(np.ones(3, np.float32)) == 6
 
 
@@ -278,26 +279,46 @@ def test_processes_that_compile_at_the_same_time(tmp_path: Path) -> None:
             )
             for n in range(3)
         ]  # fmt: skip
-        assert [(process.communicate()[1], process.returncode) for process in running] == [("", 0)] * 3
+        for process in running:
+            said = process.communicate()[1].splitlines()
+            assert process.returncode == 0
+            assert all(line.startswith("irrun compiles kernels") for line in said), said
     assert len(list((tmp_path / "code").rglob("*total*.o"))) == len(types)
 
 
-def test_the_user_of_a_terminal_is_told_once_what_takes_long(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_the_user_is_told_once_what_takes_long(
+    is_terminal: bool, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(machine_code, "PATIENCE_SECONDS", 0.0)
-    for is_terminal in (False, True):
-        monkeypatch.setattr(machine_code, "_notice", machine_code._Notice())
-        monkeypatch.setattr(sys.stderr, "isatty", lambda is_terminal=is_terminal: is_terminal, raising=False)
-        for _ in range(2):
-            for entry in entries(folder):
-                entry.unlink()
-            doubled()(np.ones(3, np.float32))
-        timer = machine_code._notice.timer
-        if timer is not None:
-            timer.join()
-        told = "irrun compiles kernels for this processor, which it does only once\n"
-        assert capsys.readouterr().err == (told if is_terminal else "")
+    """Also in a log, where there is no bar: compiling takes up to a minute."""
+    told = Compiling(patience=0.0)
+    monkeypatch.setattr(machine_code, "COMPILING", told)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
+    for _ in range(2):
+        for entry in entries(folder):
+            entry.unlink()
+        doubled()(np.ones(3, np.float32))
+    told.join()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("irrun compiles kernels for this processor and keeps them (irrun cache); ")
+    assert not told.is_on
+    assert told.seconds > 0
+
+
+def test_nobody_is_told_what_takes_no_time(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = Compiling(patience=60.0)
+    with told:
+        assert told.is_on
+    told.join()
+    assert capsys.readouterr().err == ""
+
+
+def test_machine_code_is_kept_in_the_cache_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not beside irrun's own files, where ``pip uninstall`` would leave it, and with it a package to import."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("IRRUN_CACHE_DIR", str(tmp_path))
+    assert doubled()(np.ones(3, np.float32)) == 6
+    assert [file.suffix for file in (tmp_path / "kernels").iterdir()] == [".o"]
 
 
 OFFSETS = sorted(set(structures.__all__) - {"UNKNOWN", "are_known"})

@@ -15,7 +15,6 @@ import os
 import re
 import struct
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -28,10 +27,11 @@ from typing import Any, Final
 import llvmlite.binding as llvm
 import numpy as np
 
+from irrun.base.compiling import COMPILING
 from irrun.base.forking import UNFORKED
 from irrun.fast.machine.entries import FAILED, SCALARS, ArgumentType, processor, target_machine
 from irrun.fast.machine.late import Late, jitted
-from irrun.files import cache_folder, require_own
+from irrun.files import kernels_folder, require_own
 
 __all__ = ["MachineCode"]
 
@@ -50,7 +50,7 @@ class MachineCode(Late):
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         file = Path(function.__code__.co_filename)
         self.base = f"{file.stem}.{function.__qualname__.replace('<locals>.', '')}"
-        self._folders = _folders(file.parent)
+        self._folder = kernels_folder()
         self._entries: tuple[_Entry, ...] = ()
         self._types: dict[tuple[ArgumentType, ...], _Entry] = {}
 
@@ -92,42 +92,32 @@ class MachineCode(Late):
         """Return the entry for these types, from disk if it is there."""
         key = _digest(repr((_processor(), types)).encode()).hex()
         name = f"{self.base}.{_source()}.{key}"
-        for folder in self._folders:
-            with suppress(OSError):
-                if (code := _read(folder / f"{name}.o")) is not None:
-                    return _linked(code, name)
+        folder = self._folder
+        with suppress(OSError):
+            if folder is not None and (code := _read(folder / f"{name}.o")) is not None:
+                return _linked(code, name)
         from irrun.fast.machine.compiling import compile
 
-        _notice.begin()
-        code = compile(self.made(), types, name)
-        _notice.end()
-        for folder in self._folders:
-            with suppress(OSError):  # the folder is full, cannot be written to, or others can write to it
+        with COMPILING:
+            code = compile(self.made(), types, name)
+        with suppress(OSError):  # the folder is full, cannot be written to, or others can write to it
+            if folder is not None:
                 _write(folder / f"{name}.o", code)
                 self._remove_others(folder)
-                break
         return _linked(code, name)
 
     def _remove_others(self, folder: Path) -> None:
         """Remove the entries of this function that belong to other source text, and files that were never finished.
 
-        Other versions of irrun may use the same folder, but not ``__pycache__``: elsewhere, entries live a while.
+        Other versions of irrun may use the same folder, so that their entries live a while.
         """
-        oldest = time.time() - (0 if folder.name == "__pycache__" else _KEPT_SECONDS)
+        oldest = time.time() - _KEPT_SECONDS
         unfinished = time.time() - _UNFINISHED_SECONDS
         for file in folder.glob(f"{self.base}.*"):
             is_other = file.suffix == ".o" and not file.name.startswith(f"{self.base}.{_source()}.")
             with suppress(OSError):
                 if file.stat().st_mtime < (oldest if is_other else unfinished if file.suffix == ".tmp" else 0):
                     file.unlink()
-
-
-def _folders(beside: Path) -> list[Path]:
-    """Return the folders for machine code, best first: NUMBA_CACHE_DIR alone, or ``__pycache__``, or the user's."""
-    if named := os.environ.get("NUMBA_CACHE_DIR"):
-        return [Path(named)]
-    user = cache_folder()
-    return [beside / "__pycache__", *([] if user is None else [user / "kernels"])]
 
 
 _KEPT_SECONDS: Final = 30 * 24 * 3600
@@ -259,40 +249,5 @@ def _unchanged(regions: Iterable[str], library: str) -> Iterator[tuple[int, int]
             if found is not None:
                 yield int(found[1], 16), int(found[2], 16)
 
-
-# ---------------------------------------------------------------------------------------------
-# the user of a terminal
-
-
-class _Notice:
-    """Tells the user of a terminal, once, what the program waits for."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.since = 0.0
-        self.timer: threading.Timer | None = None
-
-    def begin(self) -> None:
-        """Note that a kernel is compiled from now on."""
-        self.since = time.monotonic()
-        if self.timer is None and sys.stderr is not None and sys.stderr.isatty():
-            self.timer = threading.Timer(max(0, PATIENCE_SECONDS - self.seconds), self.tell)
-            self.timer.daemon = True
-            self.timer.start()
-
-    def end(self) -> None:
-        """Note that the kernel is compiled."""
-        self.seconds += time.monotonic() - self.since
-        if self.timer is not None and self.seconds < PATIENCE_SECONDS:
-            self.timer.cancel()
-            self.timer = None
-
-    def tell(self) -> None:
-        sys.stderr.write("irrun compiles kernels for this processor, which it does only once\n")
-
-
-PATIENCE_SECONDS: Final = 1.0
-"""How long compiling may take, in all, before irrun tells the user."""
-_notice: Final = _Notice()
 
 _release_library()  # importing LLVM has read most of it
