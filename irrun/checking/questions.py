@@ -39,7 +39,7 @@ def by_name(traces: Sequence[Trace], name: str) -> Asked:
         return _at_port(asked.trace, asked.layer, int(port))
     names = list(dict.fromkeys(n for t in everywhere for n in t.model.unique_names.values()))
     wanted = layer if colon and port.isdecimal() and len(port) < 10 else name
-    near = nearest(wanted, names, 3)
+    near = nearest(wanted, names, 3) or nearest(wanted.rstrip("0123456789"), names, 3)
     help = f"did you mean {' or '.join(map(quoted, near))}?" if near else "name a layer, or a line as FILE.xml:LINE"
     source = traces[0].model.source
     raise ModelError(diagnostic("IR606", f'no layer is called "{wanted}"', source=source, help=help))

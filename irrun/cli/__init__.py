@@ -13,7 +13,7 @@ import itertools
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import click
 from click.shell_completion import CompletionItem
@@ -50,10 +50,13 @@ class _Commands(click.Group):
 
             near = nearest(args[0], COMMANDS)
             help = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}"
+            help = _ELSEWHERE.get(args[0], help)
             ctx.fail(f"there is no command {args[0]!r}; {help}")
         return super().resolve_command(ctx, args)
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **options: Any) -> click.Context:
+        if args[:1] == ["help"]:  # as git and others take it
+            args = [*args[1:2], "--help"]
         given = list(args)
         try:
             with _printable_errors():
@@ -87,13 +90,28 @@ class _Commands(click.Group):
         ctx.exit(status or 0)
 
 
+_TO_FILE: Final = "the result goes to standard output: write > FILE"
+_HINTS: Final = {
+    "--device": "irrun runs on the CPU; openvino[device=GPU]:MODEL.xml is a side of `irrun compare`",
+    "-o": _TO_FILE,
+    "--output": _TO_FILE,
+    "--shape": "edit the Parameters, or call Model.reshape in Python; `irrun check --shape` says whether that fits",
+}
+"""What to do in place of options that users expect, where a command does not have them."""
+_ELSEWHERE: Final = {"version": "write irrun --version", "install": "see docs/install.md"}
+"""What to do in place of commands that users expect."""
+
+
 @contextlib.contextmanager
 def _printable_errors() -> Iterator[None]:
-    """Escape unprintable characters in usage errors, which quote arguments."""
+    """Escape unprintable characters in usage errors, which quote arguments, and say what to write instead."""
     try:
         yield
     except click.UsageError as error:
         message = error.format_message()
+        hint = _HINTS.get(error.option_name) if isinstance(error, click.NoSuchOption) else None
+        if hint is not None:
+            raise click.UsageError(f"{message.partition(' (Did')[0].rstrip('.')}; {hint}", error.ctx) from None
         if all(line.isprintable() for line in message.split("\n")):
             raise
         from irrun.base.text import printable
@@ -133,6 +151,7 @@ def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option(
+    "-V",
     "--version",
     is_flag=True,
     is_eager=True,

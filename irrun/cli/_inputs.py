@@ -74,8 +74,8 @@ def gather_specs(model: Model, specs: Mapping[int, str], seed: int, max_memory: 
 def split(model: Model, text: str) -> list[tuple[int, str]]:
     """Split ``NAME=SPEC`` into the position of the input and the SPEC. The name may contain a ``=`` itself.
 
-    A ``.npz`` file alone gives a SPEC for each of its arrays, which have the names of inputs. Raises FeedError (IR601),
-    and click.BadParameter for a text without ``=``.
+    A ``.npz`` file alone gives a SPEC for each of its arrays, which have the names of inputs. Any other file alone is
+    for the only input. Raises FeedError (IR601), and click.BadParameter for another text without ``=``.
     """
     for equals in re.finditer("=", text):
         number = model.input_position(text[: equals.start()])
@@ -87,8 +87,12 @@ def split(model: Model, text: str) -> list[tuple[int, str]]:
     names = [f'"{p.name}"' for p in model.parameters]
     near = nearest(name, [n for p in model.parameters for n in model.input_names(p)], cutoff=0.5)
     help = f'did you mean "{near[0]}"?' if near else f"its inputs are {', '.join(names) or 'none'}"
+    if not equals and len(model.parameters) == 1 and os.path.isfile(text):
+        return [(0, text)]
     if not equals:
-        raise click.BadParameter(f"{text} is not NAME=SPEC; write it as x=random", param_hint="-i")
+        example = model.parameters[0].name if model.parameters else "x"
+        spec = text if os.path.isfile(text) else "random"
+        raise click.BadParameter(f'{text} is not NAME=SPEC; write it as "{example}={spec}"', param_hint="-i")
     raise FeedError(diagnostic("IR601", f'the model has no input "{name}"', file=model.source.path, help=help))
 
 

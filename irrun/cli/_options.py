@@ -23,6 +23,7 @@ __all__ = [
     "plugin_option",
     "refuse_to_replace",
     "refuse_to_replace_in",
+    "require_ending",
     "shape_option",
     "together",
     "top_option",
@@ -155,6 +156,14 @@ def model_to_write(path: str, option: str, *, force: bool) -> Path:
 
 
 force_option: Final = click.option("--force", is_flag=True, help="Let OUT.xml replace a model that the command reads.")
+
+
+def require_ending(path: str, option: str, endings: Sequence[str], what: str) -> None:
+    """Raise click.BadParameter if a path has the ending of another kind of file. ``what`` names the written kind."""
+    ending = Path(path).suffix.lower()
+    if ending and ending not in endings:
+        message = f"{path} ends in {ending}, but {what} is written; write {Path(path).with_suffix(endings[0])}"
+        raise click.BadParameter(message, param_hint=option)
 
 
 def new_file(path: str, option: str) -> Path:

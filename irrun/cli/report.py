@@ -13,7 +13,7 @@ from irrun.cli import _completion, _errors, _models, _terminal
 from irrun.cli._comparison_options import ToleranceOptions
 from irrun.cli._exclusions import Exclusion, refuse
 from irrun.cli._inputs import gather
-from irrun.cli._options import Size, format_option, new_file, plugin_option, weights_option
+from irrun.cli._options import Size, format_option, new_file, plugin_option, require_ending, weights_option
 from irrun.cli._settings import with_settings
 from irrun.ir.parse import Parsed
 from irrun.report import ModelReport, collect
@@ -107,6 +107,8 @@ def command(settings: Settings) -> int:
     """
     refuse(_EXCLUSIONS)
     target = None if settings.form == "json" else new_file(settings.output, "-o")
+    if target is not None:
+        require_ending(settings.output, "-o", (".html", ".htm"), "a page of HTML")
     parsed = _only(settings.model, settings.weights)
     tolerances, memory = settings.tolerance.read(), settings.max_memory or default_max_memory()
     feeds, origins = {}, {}

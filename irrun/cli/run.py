@@ -201,6 +201,9 @@ def command(options: Options) -> int:
         task = RandomRun(run.seed, run.strict, run.exact, run.max_memory, run.timeout)
         return run_all(options.models, task, options.tree, options.form)
     if len(options.models) > 1:
+        parts = [text for text in options.models if text[-1:] in ("]", ",") and not Path(text).exists()]
+        if parts:
+            raise click.UsageError(f"{parts[0]} is no file; put quotes around a SPEC with blanks: -i 'x=[[1, 2]]'")
         raise click.UsageError(f"there are {len(options.models)} models; pass one, or run all with --random")
     (model,) = options.models
     target = None if options.output is None else new_file(options.output, "-o")

@@ -17,13 +17,14 @@ from irrun.checking.listing import Entry, entries, select, totals
 from irrun.checking.render import record
 from irrun.checking.storage import storage
 from irrun.cli import _completion, _errors, _models, _terminal
-from irrun.cli._options import format_option, new_file, shape_option, weights_option
+from irrun.cli._options import format_option, new_file, require_ending, shape_option, weights_option
 from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError, diagnostic
 from irrun.files import write_file
 from irrun.inference.propagate import weights_missing
 from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed
 from irrun.model import Model, Shapes
+from irrun.model.lookup import nearest, quoted
 from irrun.planning.stored import kept_packed
 from irrun.running.live import default_max_memory
 from irrun.running.memory import predicted
@@ -102,6 +103,8 @@ def command(
         )
     wanted = None if pattern is None else _parsed(pattern, "--with")
     target = None if graph is None else new_file(graph, "--graph")
+    if graph is not None:
+        require_ending(graph, "--graph", (".svg",), "a picture in SVG")
     items = _models.load(model, weights)
     if target is not None:
         _draw(items, model, target)
@@ -118,6 +121,8 @@ def command(
         if listed:
             try:
                 found = entries((item.reshape(shapes) if shapes else item).model)
+                if len(items) == 1:
+                    _require_layers(item.model, names, found)
                 rows, facts["totals"] = select(found, names, types, wanted), totals(found)
                 facts["listed"] = [row.record() for row in rows]
             except IrrunError as error:
@@ -142,6 +147,15 @@ def command(
         _terminal.print_json({"examples": records, **found} if is_page else {**records[0], **found})
     _errors.show(problems)
     return _errors.exit_status(problems)
+
+
+def _require_layers(model: Model, names: Sequence[str], listed: Sequence[Entry]) -> None:
+    """Raise ModelError (IR606) if a name or glob of --layer matches no layer, with the nearest names."""
+    for name in names:
+        if not select(listed, [name]):
+            near = nearest(name.strip("*"), [entry.name for entry in listed], 3)
+            help = f"did you mean {' or '.join(map(quoted, near))}?" if near else "write a glob, such as '*conv*'"
+            raise ModelError(diagnostic("IR606", f'no layer matches "{name}"', source=model.source, help=help))
 
 
 def _packed(model: Model) -> Callable[[Model], Container[int]]:

@@ -75,6 +75,8 @@ def parse_side(text: str, *, needs_path: bool = True) -> Side:
     match = _PREFIX.match(text)
     rest = "" if match is None else text[match.end() :]
     is_prefixed = match is not None and (match[2] is not None or rest.startswith(":") or (not needs_path and not rest))
+    if match is not None and match[0] == text and text in KINDS and not is_prefixed and not _exists(text):
+        raise _bad(text, f"{text} is an engine, and the model that it runs is missing", f"write {text}:MODEL.xml")
     if match is None or not is_prefixed or (match[1] not in KINDS and _exists(text)):
         return Side(_kind_of(text), Path(_required(text, text)))
     name = match[1]

@@ -196,8 +196,10 @@ def _operation(layer: Layer, *, is_fragment: bool) -> type[Op] | _Unknown:
     if versions := find(type):
         message = f"{layer.version} has no {layer.type}; it came with opset{min(versions)}"
         return _Unknown("IR201", message, "version", _since(type))
-    near = difflib.get_close_matches(layer.type, {c.type for c in all_ops()}, 1, cutoff=0.75)
-    help = f"did you mean {near[0]}?" if near else "run `irrun ops` to list the supported operations"
+    lower = {c.type.lower(): c.type for c in all_ops()}
+    near = difflib.get_close_matches(layer.type.lower(), lower, 1, cutoff=0.75)
+    custom = "register a custom operation with @irrun.op (--plugin FILE.py); `irrun ops` lists the others"
+    help = f"did you mean {lower[near[0]]}?" if near else custom
     return _Unknown("IR201", f"irrun does not know the operation {layer.type}", "type", help)
 
 

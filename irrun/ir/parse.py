@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import re
 import stat
 import time
 from collections.abc import Iterator
@@ -92,9 +93,17 @@ def require_file(path: Path) -> None:
 
 def unreadable(path: Path, error: OSError | ValueError) -> ReadError:
     """Return the error (IR000) for a file that cannot be read because of ``error``."""
+    if url := _URL.match(str(path)):
+        address = f"{url[1]}://{str(path)[url.end() :]}"  # a Path has lost a slash
+        message = f"cannot read {address}: irrun reads local files"
+        return ReadError(diagnostic("IR000", message, file=address, help="download the .xml and the .bin"))
     reason = (getattr(error, "strerror", None) or str(error)).lower()
     help = what_to_do_with_folder(path) if path.is_dir() else "check the path"
     return ReadError(diagnostic("IR000", f"cannot read {path}: {reason}", file=str(path), help=help))
+
+
+_URL: Final = re.compile(r"(https?|ftp|s3|gs|hf):[/\\]+")
+"""The beginning of an address."""
 
 
 @contextmanager

@@ -120,7 +120,7 @@ def _neither_xml_nor_known(path: str, data: bytes, *, is_page: bool) -> tuple[st
     if is_weights:
         return "is the weights of a model (.bin)", pair
     if re.search(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]", data[:_HEAD]):
-        return "is binary data", f"{_PASS_XML}; {pair}"
+        return "is binary data", f"{pair}; or is it encrypted, or a compiled blob (export_model)?"
     if is_page or b"<" in data or not data.strip(b"\0 \t\r\n\xef\xbb\xbf\xff\xfe"):
         return None
     first = data.lstrip()[:_FIRST].decode("utf-8", "replace").split("\n")[0].strip()

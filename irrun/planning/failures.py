@@ -102,7 +102,7 @@ def refuse_too_large(model: Model, layer: Layer, value: Value, max_memory: int) 
         raise ExecutionError(
             diagnostic(
                 "IR604", f"{message}more than the {human(max_memory)} allowed", source=model.source,
-                node=layer.node, layer=layer.name, help="correct the target shape, or raise --max-memory (max_memory=)",
+                node=layer.node, layer=layer.name, help="raise --max-memory (max_memory=), or pass smaller inputs",
             )
         )  # fmt: skip
     if limit := value.shape.array_limit(itemsize):

@@ -70,7 +70,8 @@ def generate(
     if dims is None:
         dims = smallest(shape)
     elif not shape.fits(dims):
-        raise bad_feed(model, parameter, f"takes {shape}, not {PartialShape.of(dims)}")
+        help = "`irrun check --shape NAME=SHAPE` says whether the model takes it, and Model.reshape makes one that does"
+        raise bad_feed(model, parameter, f"takes {shape}, not {PartialShape.of(dims)}", help)
     refuse_too_large(model, parameter, Value(element_type, PartialShape.of(dims)), max_memory or default_max_memory())
     if how == "random":
         return _random(element_type, dims, np.random.default_rng((seed, number)))

@@ -1,0 +1,82 @@
+"""Mistakes that newcomers make: each message says what to write instead."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from places import ROOT, SAMPLES
+
+MISTAKES = {
+    "run two.xml -i ids=[[1, 2]]": "2]] is no file; put quotes around a SPEC with blanks: -i 'x=[[1, 2]]'",
+    "run two.xml -i file.npy": 'file.npy is not NAME=SPEC; write it as "a=file.npy"',
+    "run one.xml -i missing.npy": 'missing.npy is not NAME=SPEC; write it as "image=random"',
+    "run one.xml --device GPU": "irrun runs on the CPU; openvino[device=GPU]:MODEL.xml is a side of `irrun compare`",
+    "run one.xml --shape x=1": "No such option '--shape'; edit the Parameters, or call Model.reshape in Python",
+    "check one.xml -o x.sarif": "No such option '-o'; the result goes to standard output: write > FILE",
+    "check one.xml --output x.sarif": "the result goes to standard output: write > FILE",
+    "check one.xml --summary --statistics": "--summary cannot be combined with --statistics",
+    "compare one.xml openvino": "write openvino:MODEL.xml",
+    "check rellu.xml": "did you mean ReLU?",
+    "check custom.xml": "register a custom operation with @irrun.op (--plugin FILE.py)",
+    "check binary.xml": "pass the .xml file of the model; or is it encrypted, or a compiled blob (export_model)?",
+    "run https://example.com/model.xml": "cannot read https://example.com/model.xml: irrun reads local files",
+    "run one.xml -i image=random:[1,1,30,30]": "`irrun check --shape NAME=SHAPE` says whether the model takes it",
+    "run one.xml --max-memory 1KB": "raise --max-memory (max_memory=), or pass smaller inputs",
+    "show one.xml --layer conv": 'did you mean "block1/conv" or "block2/conv"?',
+    "why one.xml conv9": 'did you mean "block1/conv" or "block2/conv"?',
+    "report one.xml -o report.pdf": "report.pdf ends in .pdf, but a page of HTML is written; write report.html",
+    "show one.xml --graph g.png": "g.png ends in .png, but a picture in SVG is written; write g.svg",
+    "batch one.xml file.npy -o o.txt": "o.txt would be a folder of .npz files; name a folder, or a .zarr",
+    "version": "write irrun --version",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, sample in (("one", "convnet"), ("two", "elementwise"), ("rellu", "convnet"), ("custom", "convnet")):
+        for ending in (".xml", ".bin"):
+            shutil.copy(SAMPLES / f"{sample}{ending}", tmp_path / f"{name}{ending}")
+    for name, type in (("rellu", "Rellu"), ("custom", "MyOwnThing")):
+        text = (tmp_path / f"{name}.xml").read_text()
+        (tmp_path / f"{name}.xml").write_text(text.replace('type="ReLU"', f'type="{type}"', 1))
+    shutil.copy(SAMPLES / "image.npy", tmp_path / "file.npy")
+    (tmp_path / "binary.xml").write_bytes(bytes(range(1, 256)) * 8)
+    return tmp_path
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_the_message_says_what_to_write(line: str, folder: Path, call: Any) -> None:
+    before = {path.name for path in folder.iterdir()}
+    done = call(*line.split(" "))
+    assert done.exit_code != 0
+    text = " ".join((done.stdout + done.stderr).split())
+    assert MISTAKES[line] in text
+    assert {path.name for path in folder.iterdir()} == before
+
+
+def test_a_file_alone_is_the_only_input(folder: Path, call: Any) -> None:
+    done = call("run", "one.xml", "-i", "file.npy", "--format", "json")
+    assert done.exit_code == 0
+    assert done.stdout == call("run", "one.xml", "-i", "image=file.npy", "--format", "json").stdout
+
+
+def test_help_and_version(call: Any) -> None:
+    assert call("help").stdout == call("--help").stdout
+    assert call("help", "why").stdout == call("why", "--help").stdout
+    assert call("-V").stdout == call("--version").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"), [((), "usage: python -m irrun.compat"), (("no.py",), "no script no.py")]
+)
+def test_the_stand_in_without_a_script(arguments: tuple[str, ...], said: str) -> None:
+    command = [sys.executable, "-m", "irrun.compat.openvino", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
