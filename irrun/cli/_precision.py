@@ -34,7 +34,7 @@ def show(out: Console, result: Precision, top: int) -> None:
         if len(result.layers) > top:
             out.print(f"  and {len(result.layers) - top} more")
         if any(not layer.exact for layer in result.layers[:top]):
-            out.print("  ~ estimated; raise --runs to measure more layers")
+            out.print("  ~ estimated; raise --measure to measure more layers")
     if result.kept is not None and not result.agrees:
         out.print()
         _show_kept(out, result.kept, top)
@@ -118,7 +118,7 @@ def _show_kept(out: Console, kept: Kept, top: int) -> None:
         line = "" if layer.line is None else f", line {layer.line}"
         out.print(f'  {layer.type} "{printable(layer.name)}"{line}')
     if len(kept.layers) > top:
-        out.print(f"  and {len(kept.layers) - top} more; --keep writes all of them")
+        out.print(f"  and {len(kept.layers) - top} more; --kept writes all of them")
 
 
 def _number(value: float | None, digits: int = 3) -> str:

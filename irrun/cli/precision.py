@@ -31,8 +31,8 @@ _EXCLUSIONS: Final = (
     ),
     Exclusion(
         ("--no-search",),
-        "--no-search finds no layers to keep; leave out --keep and --ignored-scope",
-        others=("--keep", "--ignored-scope"),
+        "--no-search finds no layers to keep; leave out --kept and --ignored-scope",
+        others=("--kept", "--ignored-scope"),
     ),
 )
 
@@ -70,7 +70,8 @@ class Settings:
 )
 @tolerance_options
 @click.option(
-    "--runs",
+    "--measure",
+    "runs",
     type=click.IntRange(min=1),
     default=64,
     show_default=True,
@@ -79,7 +80,7 @@ class Settings:
 )
 @top_option("The most layers to show.")
 @click.option("--no-search", is_flag=True, help="Do not search for the layers to keep in full precision.")
-@click.option("--keep", metavar="FILE.json", help="Write the names of the layers to keep, as a list.")
+@click.option("--kept", "keep", metavar="FILE.json", help="Write the names of the layers to keep, as a list.")
 @click.option("--ignored-scope", "scope", metavar="FILE.json", help="Write them as the arguments of nncf.IgnoredScope.")
 @plugin_option
 @format_option("text", "json")
@@ -98,7 +99,7 @@ def command(settings: Settings) -> int:
     an unreadable input, 3 an operation that irrun does not support.
     """
     refuse(_EXCLUSIONS)
-    keep = None if settings.keep is None else new_file(settings.keep, "--keep")
+    keep = None if settings.keep is None else new_file(settings.keep, "--kept")
     scope = None if settings.scope is None else new_file(settings.scope, "--ignored-scope")
     tolerances, memory = settings.tolerance.read(), settings.max_memory or default_max_memory()
     with _terminal.console(stderr=True).status("") as status:

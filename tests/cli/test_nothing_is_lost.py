@@ -56,7 +56,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
         "batch convnet.xml samples -o samples --overwrite",
         "report convnet.xml -i in.npz -o in.npz",
         "report convnet.xml --compare convnet.xml --tolerances tolerances.toml -o tolerances.toml",
-        "precision convnet.xml -i in.npz --keep in.npz",
+        "precision convnet.xml -i in.npz --kept in.npz",
         "precision convnet.xml --ignored-scope convnet.xml",
         "compare convnet.xml elementwise.xml --save elementwise.bin",
         "compare exact[weights=in.npz]:convnet.xml convnet.xml --save in.npz",

@@ -48,7 +48,7 @@ def test_a_model_within_its_tolerances(call):
 def test_tolerances_and_files(call):
     result = call(
         "precision", CONVNET, "-i", f"image={IMAGE}", "--to", "int8", "--rtol", 1e-5, "--atol", 1e-6,
-        "--keep", "keep.json", "--ignored-scope", "scope.json", "--top", "1",
+        "--kept", "keep.json", "--ignored-scope", "scope.json", "--top", "1",
     )  # fmt: skip
     assert result.exit_code == 1
     assert result.stdout.startswith("differ: the outputs in int8 are outside their tolerances, 1 sample\n")
@@ -56,7 +56,7 @@ def test_tolerances_and_files(call):
     assert json.loads(Path("keep.json").read_text()) == names
     assert json.loads(Path("scope.json").read_text()) == {"names": names}
     assert "and 2 more\n" in result.stdout
-    assert "and 2 more; --keep writes all of them" in result.stdout
+    assert "and 2 more; --kept writes all of them" in result.stdout
 
 
 def test_json(call):
@@ -69,10 +69,10 @@ def test_json(call):
 
 
 def test_estimates_are_marked(call):
-    result = call("precision", SWIGLU, "-i", "x=zeros:[1,8]", "-i", "x=ones:[1,8]", "--runs", "2", "--no-search")
+    result = call("precision", SWIGLU, "-i", "x=zeros:[1,8]", "-i", "x=ones:[1,8]", "--measure", "2", "--no-search")
     assert result.exit_code == 1
     assert "at [0,5] of sample 2" in result.stdout
-    assert "~ estimated; raise --runs to measure more layers" in result.stdout
+    assert "~ estimated; raise --measure to measure more layers" in result.stdout
     assert result.stdout.count(" ~") == 4  # three layers, and the note
 
 
@@ -91,9 +91,9 @@ def test_names_are_printable(call, tmp_path):
 def test_bad_usage(call, tmp_path):
     assert "is not one of 'f16', 'bf16'" in _error(call("precision", SWIGLU, "--to", "f8"))
     assert "int8 accumulates exactly" in _error(call("precision", SWIGLU, "--to", "int8", "--accumulator", "same"))
-    assert "--no-search finds no layers" in _error(call("precision", SWIGLU, "--no-search", "--keep", "k.json"))
-    assert "there is no folder" in _error(call("precision", SWIGLU, "--keep", "none/k.json"))
+    assert "--no-search finds no layers" in _error(call("precision", SWIGLU, "--no-search", "--kept", "k.json"))
+    assert "there is no folder" in _error(call("precision", SWIGLU, "--kept", "none/k.json"))
     assert "it is a folder" in _error(call("precision", SWIGLU, "--ignored-scope", tmp_path))
-    assert "is the model" in _error(call("precision", SWIGLU, "--keep", SWIGLU))
+    assert "is the model" in _error(call("precision", SWIGLU, "--kept", SWIGLU))
     assert "IR000" in _error(call("precision", "none.xml"))
     assert "no input" in _error(call("precision", SWIGLU, "-i", "z=ones"))
