@@ -69,8 +69,8 @@ class Settings:
 class Run:
     """A finished run: the inputs, the outputs, the tapped values, and the profile and the NaN report if asked for.
 
-    ``seconds`` are the times of the measured runs: of all but the first, which prepares memory, and without a last one
-    that is observed (a dump, taps, or a search for NaN). There are none if there is only one run.
+    ``seconds`` are the times of the measured runs, not of the one before them, which prepares memory, nor of one after
+    them that is observed (a dump, taps, or a search for NaN). There are none if there is only one run.
     """
 
     inputs: Sequence[Input]
@@ -135,13 +135,14 @@ def _outputs(
     nonfinite: NonFinite | None,
     err: Console,
 ) -> tuple[Outputs, Sequence[float]]:
-    """Return the outputs of the last run, and the times of the measured runs.
+    """Return the outputs of the last run, and the times of the measured runs, of which there are none or several.
 
-    The profile covers all runs but the first, if there are several.
+    Before several, the model runs once without being measured. A run that is observed follows them.
     """
     measuring: list[Hook] = [profile] if profile is not None else []
     seconds: list[float] = []
-    for number in range(settings.runs - 1):
+    is_observed = bool(settings.dump or settings.taps or nonfinite)
+    for number in range(settings.runs + is_observed if settings.runs > 1 else 0):
         if number:
             with _watch(executable, settings) as watch:
                 since = time.perf_counter()
@@ -159,7 +160,6 @@ def _outputs(
             for parameter, array in zip(executable.model.parameters, arrays):
                 values.add(parameter, parameter.outputs[0], array)
             hooks.append(values)
-        is_observed = bool(settings.dump or settings.taps or nonfinite)
         if settings.runs == 1:  # the bar would slow down a run that is measured
             hooks += stack.enter_context(_bar(executable, err))
         watch = stack.enter_context(_watch(executable, settings, values))

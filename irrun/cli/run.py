@@ -141,8 +141,8 @@ class _Command(click.Command):
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Number of runs. With more than one, their median, least and 90 % times and the throughput are shown, without "
-    "the first, which the profile leaves out as well.",
+    help="Number of runs that are timed. With more than one, their median, least and 90 % times and the throughput are "
+    "shown. They follow a run that is not timed, and that the profile leaves out.",
 )
 @click.option(
     "--exact",
