@@ -12,8 +12,8 @@ from rich.text import Text
 from irrun.base.text import counted, printable
 from irrun.cli import _terminal
 from irrun.cli._names import shortened
-from irrun.debug import Comparison, First, InputError, InputPair, Layer, Measurement, SideFailure
-from irrun.engines import Crash, Refusal
+from irrun.debug import Budget, Comparison, First, InputError, InputPair, Layer, Measurement, SideFailure
+from irrun.engines import Crash, Refusal, parse_side
 
 __all__ = ["show", "show_inputs"]
 
@@ -33,6 +33,7 @@ def show(out: Console, comparison: Comparison) -> None:
     """Print a comparison."""
     for title, (side, engine) in (("reference", comparison.reference), ("candidate", comparison.candidate)):
         out.print(f"{title}  {printable(side)}  ({printable(engine)})")
+    _show_properties(out, comparison)
     show_inputs(out, comparison.inputs)
     if comparison.outputs:
         out.print()
@@ -60,6 +61,19 @@ def show(out: Console, comparison: Comparison) -> None:
         _show_first(out, comparison.first, comparison.samples)
     else:
         _show_outputs_only(out, comparison)
+    if comparison.failure is None:
+        _show_default(out, comparison)
+
+
+def _show_properties(out: Console, comparison: Comparison) -> None:
+    """Print the processor and the properties in effect, if an engine shows any."""
+    if not any(comparison.properties):
+        return
+    out.print(f"processor  {printable(comparison.processor)}")
+    texts = [", ".join(f"{name} {value}" for name, value in own.items()) for own in comparison.properties]
+    for title, text in (("both", texts[0]),) if texts[0] == texts[1] else zip(("reference", "candidate"), texts):
+        if text:
+            out.print(f"{title:<9}  {printable(text)}")
 
 
 def show_inputs(out: Console, pairs: Sequence[InputPair]) -> None:
@@ -101,7 +115,7 @@ def _table(out: Console, layers: Sequence[Layer], *, with_type: bool) -> None:
             _number(m.cosine, 6),
             _number(m.snr, 4),
             "-" if m.worst is None else _index(m.worst),
-            _share(m),
+            _share(m) if m.problem or not layer.drifts else "explained",
         ]
         if special:
             figures.append(_special(m))
@@ -165,6 +179,30 @@ def _show_agreement(out: Console, comparison: Comparison) -> None:
     if comparison.layers:
         parts.append(counted(len(comparison.layers), "layer output"))
     out.print(Text(f"agree: {' and '.join(parts)}, {counted(comparison.samples, 'sample')}", "bold green"))
+    if drifting := comparison.drifting:
+        verb = "drifts" if len(drifting) == 1 else "drift"
+        out.print(f"   = {counted(len(drifting), 'inner value')} {verb}: right for inputs that have errors themselves")
+    if explained := [output for output in comparison.outputs if output.drifts and output.budget]:
+        worst = max(explained, key=lambda output: output.budget.excess if output.budget else 0)
+        assert worst.budget is not None
+        out.print(f"   = {worst.budget.form} explains the errors of the outputs: {_of_budget(worst.budget)}")
+        costly = sorted(comparison.layers, key=lambda layer: -(layer.budget.error if layer.budget else 0))
+        names = [f'"{printable(layer.label)}"' for layer in costly[:3] if layer.budget and layer.budget.error]
+        out.print(f"   = the greatest own errors are those of {', '.join(names)}") if names else None
+
+
+def _of_budget(budget: Budget) -> str:
+    return f"{budget.excess:.2g} of what it allows" if budget.excess < math.inf else "a flip that it does not allow"
+
+
+def _show_default(out: Console, comparison: Comparison) -> None:
+    """Print that an engine computes in another precision than f32, unless the user has asked for it."""
+    for (side, engine), properties in zip((comparison.reference, comparison.candidate), comparison.properties):
+        type = properties.get("INFERENCE_PRECISION_HINT", "f32")
+        kind = parse_side(side).kind
+        if type != "f32" and not {"precision", "INFERENCE_PRECISION_HINT"} & parse_side(side).options.keys():
+            out.print(f"   = {printable(engine)} is its default on this processor; {kind}[precision=f32]:… forbids it")
+            return
 
 
 def _show_first(out: Console, first: First, samples: int) -> None:
@@ -188,6 +226,11 @@ def _show_first(out: Console, first: First, samples: int) -> None:
         )
     if special := _special(m):
         notes.append(f"{special}: reference and candidate")
+    if layer.budget is not None:
+        notes.append(
+            f"own error {_number(layer.budget.error, 2)} on equal inputs: "
+            f"{layer.budget.form or 'no precision'} explains {_number(layer.budget.allowed, 2)}"
+        )
     notes += [f"input {number}: {_input(item)}" for number, item in enumerate(first.inputs)]
     notes += map(printable, first.differences)
     notes.append(_role(first))
@@ -232,6 +275,9 @@ def _role(first: First) -> str:
 def _show_outputs_only(out: Console, comparison: Comparison) -> None:
     names = ", ".join(f'"{printable(output.label)}"' for output in comparison.outputs if not output.agrees)
     out.print(Text(f"differ: the outputs {names}", "bold red"))
+    for output in comparison.outputs:
+        if output.budget is not None and not output.agrees:
+            out.print(f'   = "{printable(output.label)}" is {_number(output.budget.excess)} times outside its budget')
     if comparison.layers:
         out.print("   = no inner value differs: the fault may vanish when inner values are observed,")
         out.print("     which changes how engines fuse layers")

@@ -5,7 +5,7 @@ from irrun.debug.comparison import Comparator, compare
 from irrun.debug.difference import diff, match
 from irrun.debug.inputs import Feeds, Inputs
 from irrun.debug.low_precision import Kept, Precision, Sensitivity, precision
-from irrun.debug.metrics import Measurement, measure
+from irrun.debug.metrics import Budget, Measurement, measure
 from irrun.debug.pairing import InputPair, Pairing, by_name, by_name_or_structure
 from irrun.debug.results import Comparison, First, InputError, Layer, SideFailure, record
 from irrun.debug.subjects import Subject
@@ -13,6 +13,7 @@ from irrun.debug.tolerances import Limit, Tolerances, read_tolerances
 
 __all__ = [
     "Bisection",
+    "Budget",
     "Comparator",
     "Comparison",
     "Culprit",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from typing import Final
 
+from irrun.debug.budget import InEffect, Judge
 from irrun.debug.inputs import Feeding, Inputs
 from irrun.debug.pairing import Pairing, Renames, by_name_or_structure, in_common
 from irrun.debug.results import VERDICTS, Comparison, SideFailure, nothing_to_compare
@@ -59,7 +60,8 @@ def compare(
     - ``layers`` compares inner values as well, paired by ``pairing``. The values of the reference wait on disk, at most
       1 GiB of them. Its process ends before the candidate runs, so that memory is needed for one model at a time.
     - ``keep_state`` keeps the state of a model from sample to sample. Otherwise each sample begins with a reset.
-    - ``tolerances`` are those of each value. ``comparator`` decides instead of them.
+    - ``tolerances`` are those of each value, and ``comparator`` decides instead of them. Without both, and if irrun
+      runs the reference's model, budgets decide: what the precisions in effect explain on this input.
     - ``limits`` are those of each engine. A side that refuses the model, crashes or takes too long gives a verdict.
     - ``renames`` are the names in the candidate of inputs, outputs and layers of the reference. The other inputs are
       paired by a common name, and the rest by position.
@@ -91,7 +93,10 @@ def compare(
         feeding = Feeding.of(subjects[0], subjects[1], renames or {})
         tallies = Tallies(feeding, settings, pairs, outputs)
         shelf = stack.enter_context(closing(Shelf(folder)))
-        rounds = Rounds(tallies, shelf, keep_state=keep_state, stay=running is not None, on_value=on_value)
+        effects = [InEffect.of(subject.engine.properties) for subject in subjects]
+        by_budget = comparator is None and settings.tolerances == Tolerances()
+        judge = Judge.of(subjects[0].model, *effects, keep_state=keep_state) if by_budget else None
+        rounds = Rounds(tallies, shelf, keep_state=keep_state, stay=running is not None, on_value=on_value, judge=judge)
         failure = rounds.run(feeding.samples(inputs, samples, seed))
         comparison = tallies.comparison(rounds.count, failure)
         if failure is None and not comparison.outputs and not comparison.layers:

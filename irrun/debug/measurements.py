@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
-from irrun.debug.metrics import Measurement, is_outside
+from irrun.debug.metrics import Budget, Measurement, is_outside
 from irrun.debug.pairing import InputPair
 from irrun.debug.results import Comparison, First, InputError, Layer, SideFailure, verdict
 from irrun.debug.tolerances import Tolerances
@@ -56,6 +56,8 @@ def apply_tolerances(comparison: Comparison, tolerances: Tolerances) -> Comparis
     The share of elements outside cannot be counted again: it is that of the run, 0 for a value that is now inside, and
     one element for a value that was inside before.
     """
+    if tolerances == Tolerances() and any(value.budget for value in (*comparison.outputs, *comparison.layers)):
+        return comparison
     outputs = tuple(_judged(o, tolerances.of_output(o.name, o.element_type)) for o in comparison.outputs)
     layers = tuple(_judged(l, tolerances.of_layer(l.name, l.element_type)) for l in comparison.layers)
     beginning = next((layer for layer in layers if not layer.agrees), None)
@@ -74,9 +76,11 @@ def apply_tolerances(comparison: Comparison, tolerances: Tolerances) -> Comparis
 
 
 def _judged(layer: Layer, limit: tuple[float, float]) -> Layer:
+    """Return a value as other tolerances judge it, which take the place of its budget."""
     measurement = layer.measurement
     outside = max(measurement.outside, 1) if is_outside(measurement.frontier, *limit) else 0
-    return replace(layer, rtol=limit[0], atol=limit[1], measurement=replace(measurement, outside=outside))
+    measured = replace(measurement, outside=outside)
+    return replace(layer, rtol=limit[0], atol=limit[1], measurement=measured, budget=None)
 
 
 def _storable(value: Any) -> Any:
@@ -110,6 +114,8 @@ def _comparison(fields: dict[str, Any]) -> Comparison:
         fields["samples"],
         None if failure is None else _failure(failure),
         tuple(InputPair(**pair) for pair in fields.get("inputs", ())),
+        fields.get("properties", ({}, {})),
+        fields.get("processor", ""),
     )
 
 
@@ -122,7 +128,9 @@ def _first(fields: dict[str, Any]) -> First:
 
 
 def _layer(fields: dict[str, Any]) -> Layer:
-    return Layer(**{**fields, "measurement": Measurement(**fields["measurement"])})
+    budget = fields.get("budget")
+    known = None if budget is None else Budget(**budget)
+    return Layer(**{**fields, "measurement": Measurement(**fields["measurement"]), "budget": known})
 
 
 def _failure(fields: dict[str, Any]) -> SideFailure:

@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun.types import ElementType
 
-__all__ = ["Frontier", "Measurement", "is_outside", "measure"]
+__all__ = ["Budget", "Frontier", "Measurement", "is_outside", "measure"]
 
 _BLOCK_ELEMENTS: Final = 1 << 16
 """Elements that are compared at a time: the temporary arrays of a block fit in the cache."""
@@ -68,6 +68,27 @@ class Measurement:
     def share(self) -> float:
         """The share of the elements that are outside."""
         return self.outside / self.size if self.size else float(bool(self.problem))
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """An error beside what the precision in effect explains.
+
+    ``excess`` is the greatest error of an element, in units of what is explained there: more than 1 is not explained.
+    ``worst`` is the index of that element. ``error`` and ``allowed`` are the greatest error and the greatest that is
+    explained, in units of the root mean square of the true value. ``form`` is the precision that comes nearest.
+    """
+
+    excess: float
+    error: float
+    allowed: float
+    worst: tuple[int, ...] | None
+    form: str
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether the precision in effect explains the error."""
+        return self.excess <= 1
 
 
 def measure(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
-from irrun.debug.metrics import Measurement
+from irrun.debug.metrics import Budget, Measurement
 from irrun.debug.pairing import InputPair
 from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import Failure
@@ -59,6 +59,9 @@ class Layer:
     measurement: Measurement
     sample: int
     iteration: int | None
+    budget: Budget | None = None
+    """The worst error beside what the precision explains: for a layer its own error, on equal inputs. None if a
+    tolerance decides."""
 
     @property
     def label(self) -> str:
@@ -67,8 +70,13 @@ class Layer:
 
     @property
     def agrees(self) -> bool:
-        """Whether the value was within its tolerance in all samples and iterations."""
-        return self.measurement.agrees
+        """Whether the value was within its budget or, without one, its tolerance in all samples and iterations."""
+        return self.measurement.agrees if self.budget is None else self.budget.is_explained
+
+    @property
+    def drifts(self) -> bool:
+        """Whether the value is outside its tolerance, although its layer computes rightly: its inputs have errors."""
+        return self.agrees and not self.measurement.agrees
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +136,20 @@ class Comparison:
     failure: SideFailure | None = None
     inputs: tuple[InputPair, ...] = ()
     """The inputs that get the same values."""
+    properties: tuple[Mapping[str, str], Mapping[str, str]] = field(default_factory=lambda: ({}, {}))
+    """The properties in effect of both engines."""
+    processor: str = ""
+    """The processor on which both ran."""
 
     @property
     def agrees(self) -> bool:
-        """Whether both sides ran, and all outputs and layers are within their tolerances."""
+        """Whether both sides ran, and all outputs and layers are within their budgets or tolerances."""
         return self.verdict == "agree"
+
+    @property
+    def drifting(self) -> tuple[Layer, ...]:
+        """The layers outside their tolerances whose own errors are explained: they pass on the errors of others."""
+        return tuple(layer for layer in self.layers if layer.drifts)
 
 
 def record(comparison: Comparison) -> dict[str, Any]:
@@ -147,6 +164,8 @@ def record(comparison: Comparison) -> dict[str, Any]:
         "outputs": [layer_record(output, is_output=True) for output in comparison.outputs],
         "layers": [layer_record(layer) for layer in comparison.layers],
         "inputs": input_records(comparison.inputs),
+        "properties": dict(zip(("reference", "candidate"), map(dict, comparison.properties))),
+        "processor": comparison.processor,
     }
     if comparison.failure is None:
         return fields
@@ -196,7 +215,12 @@ def layer_record(layer: Layer, *, is_output: bool = False) -> dict[str, Any]:
         "rtol": layer.rtol,
         "atol": layer.atol,
         **_figures(layer.measurement),
+        "budget": None if layer.budget is None else _budget(layer.budget),
     }
+
+
+def _budget(budget: Budget) -> dict[str, Any]:
+    return {name: json_number(v) if isinstance(v, float) else v for name, v in asdict(budget).items()}
 
 
 def _figures(measurement: Measurement | None) -> dict[str, Any]:

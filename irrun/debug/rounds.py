@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
 
+from irrun.debug.budget import Judge
+from irrun.debug.metrics import Budget
 from irrun.debug.results import SideFailure
 from irrun.debug.shelf import Kept, Shelf
+from irrun.debug.shown import Shown
 from irrun.debug.subjects import Subject
 from irrun.debug.tallies import Tallies
 from irrun.engines import Failure, Loaded, Outputs, Place, Recording, Timeout, Value
@@ -69,6 +72,10 @@ class _Sample:
     """Element type and array of the reference's outputs by position."""
     left: dict[tuple[Place, int], int] = field(default_factory=dict)
     """The ordinals of the values that have no room in this round."""
+    shown: Shown = field(default_factory=Shown)
+    """The inner values of the candidate, for the judge."""
+    reread: set[Place] = field(default_factory=set)
+    """The places of the values that are not compared in this round, but which the judge needs."""
     seen: int = 0
     last: int = 0
     """The ordinal of the value that was compared last."""
@@ -80,6 +87,7 @@ class _Sample:
     def rest(self) -> _Sample | None:
         """Remove the values that wait, and return what is left of the sample. If nothing is, remove the inputs, too."""
         done = [kept for _, kept in (*self.waiting.values(), *self.outputs.values())]
+        self.shown.drop()
         for kept in done if self.left else (*done, *self.feeds.values()):
             kept.drop()
         places = list(dict.fromkeys(place for place, _ in self.left))
@@ -92,16 +100,18 @@ class Rounds:
     In each round, the reference computes the values of some samples, which wait on ``shelf``, and its process ends;
     then the candidate computes its own. So the memory of two models is never needed at once, and the disk holds a
     limited number of bytes. A sample whose values have no room there is run again for the others. A side computes its
-    outputs with the model as it is, and inner values with one that shows them, unless that makes no difference.
+    outputs with the model as it is, and inner values with one that shows them, unless that makes no difference. Then
+    the ``judge``, if there is one, judges each layer on the values that the candidate has shown.
 
     With ``keep_state``, which is for samples that depend on the ones before, both engines run all the time, and the
     values of a whole sample wait. With ``stay``, engines are not ended either.
     """
 
     def __init__(
-        self, tallies: Tallies, shelf: Shelf, *, keep_state: bool, stay: bool, on_value: OnValue | None
-    ) -> None:
-        self.tallies, self.shelf = tallies, shelf
+        self, tallies: Tallies, shelf: Shelf, *, keep_state: bool, stay: bool, on_value: OnValue | None,
+        judge: Judge | None = None,
+    ) -> None:  # fmt: skip
+        self.tallies, self.shelf, self.judge = tallies, shelf, judge
         self.reference, self.candidate = _Side("reference", tallies.reference), _Side("candidate", tallies.candidate)
         self.keep_state, self.stay = keep_state, stay
         self.on_value = on_value or (lambda role, sample, values, places: None)
@@ -214,13 +224,23 @@ class Rounds:
         def measure(value: Value) -> None:
             self._measure(sample, value)
 
+        def repeat(value: Value) -> None:
+            place = self.tallies.back.get(value.place)
+            if place is None:
+                value.drop()
+            else:
+                sample.shown.repeat(place, value.copy, self.shelf.keep(value))
+
         if side is self.reference:
             outcome = side.subject.engine.infer(feeds, taps, keep)
         else:
             self.tallies.begin(sample.number)
             if sample.is_first and inner:
                 self.tallies.add_inputs(arrays, sample.number)
-            outcome = side.subject.engine.infer(feeds, [self.tallies.pairs[place] for place in taps], measure)
+            sample.reread = self._reread(taps)
+            every = [place for place in self.tallies.pairs if place in sample.reread or place in taps]
+            paired = [self.tallies.pairs[place] for place in every]
+            outcome = side.subject.engine.infer(feeds, paired, measure, None if self.judge is None else repeat)
         if not isinstance(outcome, Outputs):
             return outcome
         if inner and side is self.candidate:
@@ -228,9 +248,29 @@ class Rounds:
                 kept.drop()
                 self.tallies.add_missing(place, "candidate", sample.number, ordinal, iteration)
             sample.waiting.clear()
+            self._judge(sample, arrays)
         if sample.is_first and inner == (side.is_neutral and bool(self.tallies.pairs)):
-            self._outputs(side, sample, outcome)
+            self._outputs(side, sample, outcome, arrays)
         return None
+
+    def _reread(self, taps: Sequence[Place]) -> set[Place]:
+        """Return the places whose values the judge needs for the layers at ``taps``, from other rounds."""
+        if self.judge is None or len(taps) == len(self.tallies.pairs):
+            return set()
+        return (self.judge.read_by(taps) & self.tallies.pairs.keys()).difference(taps)
+
+    def _judge(self, sample: _Sample, arrays: Mapping[int, np.ndarray]) -> None:
+        """Judge the layers of the candidate on the values that it has shown."""
+        if self.judge is None:
+            return
+        ordinals = sample.shown.ordinals
+
+        def add(place: Place, iteration: int, budget: Budget) -> None:
+            if (place, iteration) in ordinals:
+                self.tallies.add_budget(place, budget, sample.number, ordinals[place, iteration], iteration)
+
+        self.judge.run(arrays, sample.shown, add)
+        sample.shown.drop()
 
     def _keep(self, sample: _Sample, value: Value) -> None:
         """Put an inner value of the reference on the shelf, or leave its place for another round."""
@@ -255,17 +295,27 @@ class Rounds:
         sample.seen += 1
         self.on_value("candidate", sample.number, sample.seen, len(sample.taps))
         place = self.tallies.back[value.place]
+        if place in sample.reread:
+            sample.shown.add(place, value.iteration, value.copy, self.shelf.keep(value), None)
+            return
         array = value.array()
-        value.drop()
         if (place, value.iteration) not in sample.waiting:
+            value.drop()
             self.tallies.add_missing(place, "reference", sample.number, sample.last, value.iteration)
             return
         ordinal, kept = sample.waiting.pop((place, value.iteration))
         sample.last = ordinal
         self.tallies.add(place, kept.take(), array, sample.number, ordinal, value.iteration)
+        if self.judge is None:
+            value.drop()
+        else:
+            sample.shown.add(place, value.iteration, value.copy, self.shelf.keep(value), ordinal)
 
-    def _outputs(self, side: _Side, sample: _Sample, outcome: Outputs) -> None:
+    def _outputs(self, side: _Side, sample: _Sample, outcome: Outputs, arrays: Mapping[int, np.ndarray]) -> None:
         """Keep the outputs of the reference, and compare those of the candidate."""
+        budgets = self.judge.outputs if self.judge is not None and side is self.candidate else None
+        if budgets is not None:
+            budgets.run(arrays)
         for position, other in self.tallies.outputs.items():
             if side is self.reference:
                 output = outcome.outputs[position]
@@ -274,4 +324,4 @@ class Rounds:
                 output = outcome.outputs[other]
                 type, kept = sample.outputs.pop(position)
                 types = (type, output.type)
-                self.tallies.add_output(position, kept.take(), output.array, types, sample.number)
+                self.tallies.add_output(position, kept.take(), output.array, types, sample.number, budgets)

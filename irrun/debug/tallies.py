@@ -9,15 +9,18 @@ from typing import Final
 
 import numpy as np
 
+from irrun.base.processor import processor
 from irrun.base.text import counted
+from irrun.debug.budget import Accumulated
 from irrun.debug.divergence import first_divergence
 from irrun.debug.inputs import Feeding
-from irrun.debug.metrics import Measurement, measure
+from irrun.debug.metrics import Budget, Measurement, measure
 from irrun.debug.results import VERDICTS, Comparison, First, Layer, SideFailure, verdict
 from irrun.debug.subjects import Node
 from irrun.debug.tolerances import TOLERANCES, Tolerances
 from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import Place
+from irrun.ir.extract import constant_layers
 from irrun.types import ElementType
 
 __all__ = ["Comparator", "Settings", "Tallies"]
@@ -88,6 +91,10 @@ class Tally:
     iterations: int = 0
     numbers: int = 0
     """The elements of all samples and iterations that are not NaN on both sides."""
+    budget: Budget | None = None
+    """The worst error beside what the precision explains."""
+    unexplained: _Beginning | None = None
+    """The first value whose error is not explained."""
 
     def add(self, measurement: Measurement, sample: int, ordinal: int, iteration: int, missing: str = "") -> None:
         self.iterations = max(self.iterations, iteration + 1)
@@ -97,6 +104,20 @@ class Tally:
             self.worst, self.at = measurement, (sample, iteration)
         if not measurement.agrees and self.first is None:
             self.first = _Beginning(sample, ordinal, iteration, measurement, missing)
+
+    def add_budget(self, budget: Budget, sample: int, ordinal: int, iteration: int, measured: Measurement) -> None:
+        """Report the error of a value beside its budget."""
+        if self.budget is None or budget.excess > self.budget.excess:
+            self.budget = budget
+        if not budget.is_explained and self.unexplained is None:
+            self.unexplained = _Beginning(sample, ordinal, iteration, measured, "")
+
+    @property
+    def beginning(self) -> _Beginning | None:
+        """The first value that is not explained or, without a budget, outside its tolerance."""
+        if self.budget is None or (self.first is not None and self.first.missing):
+            return self.first
+        return self.unexplained
 
 
 def _badness(measurement: Measurement) -> tuple[bool, float, float]:
@@ -129,7 +150,7 @@ class Tallies:
 
     def begin(self, sample: int) -> None:
         """Begin to measure the inner values of a sample."""
-        if self._sample != sample and not any(tally.first for tally in self.tallies.values()):
+        if self._sample != sample and not any(tally.beginning for tally in self.tallies.values()):
             self.current.clear()
             self._sample = sample
 
@@ -147,6 +168,13 @@ class Tallies:
         if sample == self._sample:
             self.current[place, iteration] = measurement
 
+    def add_budget(self, place: Place, budget: Budget, sample: int, ordinal: int, iteration: int) -> None:
+        """Report the own error of a layer."""
+        tally = self.tallies[place]
+        measured = self.current.get((place, iteration)) or tally.worst
+        assert measured is not None
+        tally.add_budget(budget, sample, ordinal, iteration, measured)
+
     def add_missing(self, place: Place, role: str, sample: int, ordinal: int, iteration: int) -> None:
         """Report a value that one side did not compute: its loop ended earlier, or it took another branch."""
         missing = replace(_NOTHING, problem=f"the {role} did not compute the value")
@@ -163,16 +191,21 @@ class Tallies:
                 self.add(place, first[at], second[at_other], sample, -1, 0)
 
     def add_output(
-        self, position: int, first: np.ndarray, second: np.ndarray, types: Sequence[str], sample: int
-    ) -> None:
-        """Measure a pair of outputs, whose element types on both sides are ``types``."""
+        self, position: int, first: np.ndarray, second: np.ndarray, types: Sequence[str], sample: int,
+        outputs: Accumulated | None,
+    ) -> None:  # fmt: skip
+        """Measure a pair of outputs, whose element types on both sides are ``types``. ``outputs`` has their budgets."""
         name = _output_name(self.reference.loaded.outputs[position], position)
         tally = self.output_tallies.get(position)
         if tally is None:
             type = _coarser(*types)
             limit = self.settings.tolerances.of_output(name, type)
             tally = self.output_tallies[position] = Tally(limit, type, position)
-        tally.add(self.settings.measured(first, second, name, tally.limit), sample, position, 0)
+        measured = self.settings.measured(first, second, name, tally.limit)
+        tally.add(measured, sample, position, 0)
+        budget = None if outputs is None else outputs.judged(position, first, second, *tally.limit)
+        if budget is not None:
+            tally.add_budget(budget, sample, position, 0, measured)
 
     @property
     def has_numbers(self) -> bool:
@@ -181,11 +214,12 @@ class Tallies:
 
     def comparison(self, samples: int, failure: SideFailure | None = None) -> Comparison:
         """Return the result of all samples."""
+        self._settle()
         guessed = self.inputs.keys() if self._is_right_but_for_inputs() else ()
         tallies = {place: tally for place, tally in self.tallies.items() if place not in guessed}
         layers = {p: self.layer(p, t) for p, t in sorted(tallies.items(), key=lambda item: item[1].order)}
         outputs = [self.output(position, tally) for position, tally in sorted(self.output_tallies.items())]
-        beginnings = [(tally.first, place) for place, tally in tallies.items() if tally.first is not None]
+        beginnings = [(begun, place) for place, tally in tallies.items() if (begun := tally.beginning) is not None]
         first = None
         if beginnings:
             begun, place = min(beginnings, key=lambda item: (item[0].sample, item[0].ordinal, item[0].missing))
@@ -202,13 +236,27 @@ class Tallies:
             samples,
             failure,
             self.feeding.pairs,
+            (self.reference.engine.properties, self.candidate.engine.properties),
+            processor(),
         )
+
+    def _settle(self) -> None:
+        """Take as explained what the judge leaves to others: loops to their bodies, constants to their readers."""
+        judged = [place.layer for place, tally in self.tallies.items() if tally.budget is not None]
+        models = {id(node.model): node.model for node in self.reference.nodes.values()}
+        constants = {key: constant_layers(model) for key, model in models.items()}
+        bodies = {name[:at] for name in judged for at, char in enumerate(name) if char == "/"}
+        for place, tally in self.tallies.items():
+            node = self.reference.nodes.get(place.layer)
+            is_constant = node is not None and node.layer.id in constants[id(node.model)]
+            if judged and tally.budget is None and (place.layer in bodies or is_constant):
+                tally.budget = _UNJUDGED
 
     def _is_right_but_for_inputs(self) -> bool:
         """Return whether all values agree but inputs that were paired by position, which were then paired rightly."""
         inner = (tally for place, tally in self.tallies.items() if place not in self.inputs)
         is_guess = not self.feeding.is_replayed
-        return is_guess and all(tally.first is None for tally in (*inner, *self.output_tallies.values()))
+        return is_guess and all(tally.beginning is None for tally in (*inner, *self.output_tallies.values()))
 
     def _first(self, begun: _Beginning, place: Place, layers: Mapping[Place, Layer]) -> First:
         """Return the explanation of a divergence.
@@ -284,6 +332,7 @@ class Tallies:
             _merged(tally),
             tally.at[0],
             tally.at[1] if in_loop else None,
+            _budget(tally),
         )
 
     def _paired_node(self, place: Place) -> Node | None:
@@ -311,9 +360,11 @@ class Tallies:
             _merged(tally),
             tally.at[0],
             None,
+            _budget(tally),
         )
 
 
+_UNJUDGED: Final = Budget(0.0, 0.0, 0.0, None, "")
 _WITH_BODIES: Final = ("loop", "tensoriterator", "if")
 _NOTHING: Final = Measurement(0, 0, math.inf, None, math.inf, math.inf, None, None, math.inf, (0, 0), (0, 0))
 
@@ -321,6 +372,11 @@ _NOTHING: Final = Measurement(0, 0, math.inf, None, math.inf, math.inf, None, No
 def _merged(tally: Tally) -> Measurement:
     assert tally.worst is not None
     return replace(tally.worst, frontier=tuple(sorted(tally.frontiers)))
+
+
+def _budget(tally: Tally) -> Budget | None:
+    """Return the budget of a value, unless a side did not compute the value in all samples and iterations."""
+    return None if tally.first is not None and tally.first.missing else tally.budget
 
 
 def _type(array: np.ndarray) -> str:

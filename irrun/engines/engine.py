@@ -41,6 +41,7 @@ class Engine(Protocol):
         feeds: Mapping[Any, np.ndarray],
         taps: Sequence[Place] = (),
         on_value: Callable[[Value], None] | None = None,
+        on_repeated: Callable[[Value], None] | None = None,
     ) -> Outputs | Failure:
         """Run the model that was loaded last, and return its outputs.
 
@@ -48,7 +49,8 @@ class Engine(Protocol):
         are computed; a layer in the body of a loop gives one in each iteration. The model must have been loaded with
         ``inner`` for that; then the outputs, too, may be those of a model that computes each layer on its own (see
         ``Loaded.neutral``). The state of a model is kept from run to run. After a crash or a timeout, the next run
-        starts the engine again and loads the model.
+        starts the engine again and loads the model. An engine that computes inner values in several copies of the model
+        passes to ``on_repeated``, for each copy, the values that its layers read from other copies.
         """
         ...
 
@@ -107,7 +109,8 @@ class ChildEngine:
             raise NotStartedError(Crash((error.strerror or str(error)).lower())) from None
         try:
             folders = {"folder": str(process.folder), "session": str(self.session)}
-            answer = self._ask("start", None, version=VERSION, options=self.options, **folders)
+            asked: dict[str, Any] = {"version": VERSION, "options": self.options, **folders}
+            answer = self._ask("start", **asked)
         except Failed as failed:
             raise NotStartedError(failed.outcome) from None
         self.name = str(answer.get("name", self.name))
@@ -146,6 +149,7 @@ class ChildEngine:
         feeds: Mapping[Any, np.ndarray],
         taps: Sequence[Place] = (),
         on_value: Callable[[Value], None] | None = None,
+        on_repeated: Callable[[Value], None] | None = None,
     ) -> Outputs | Failure:
         """See ``Engine.infer``."""
         loaded = self._running()
@@ -157,7 +161,9 @@ class ChildEngine:
         try:
             with self._sent(loaded, feeds) as inputs:
                 wanted = [[place.layer, place.port] for place in taps]
-                answer = self._ask("infer", on_value, inputs=inputs, taps=wanted)
+                answer = self._ask(
+                    "infer", on_value, on_repeated, inputs=inputs, taps=wanted, repeat=on_repeated is not None
+                )
         except Failed as failed:
             return failed.outcome
         except ValueError as error:
@@ -220,7 +226,13 @@ class ChildEngine:
             return failed.outcome
         return None
 
-    def _ask(self, command: str, on_value: Callable[[Value], None] | None = None, **arguments: Any) -> dict[str, Any]:
+    def _ask(
+        self,
+        command: str,
+        on_value: Callable[[Value], None] | None = None,
+        on_repeated: Callable[[Value], None] | None = None,
+        **arguments: Any,
+    ) -> dict[str, Any]:
         """Return the answer to a request. Raises Failed."""
         assert self._process is not None
         visits: Counter[Place] = Counter()
@@ -228,13 +240,15 @@ class ChildEngine:
             if kind == "ok":
                 return content
             place = Place(content["layer"], content["port"])
-            value = Value.of(place, visits[place], content["tensor"])
-            visits[place] += 1
-            if on_value is None:
+            is_repeated = bool(content.get("repeated"))
+            value = Value.of(place, 0 if is_repeated else visits[place], content["tensor"], content.get("copy", 0))
+            visits[place] += not is_repeated
+            receive = on_repeated if is_repeated else on_value
+            if receive is None:
                 value.drop()
                 continue
             try:
-                on_value(value)
+                receive(value)
             except BaseException:
                 self._process.kill()  # it would go on to answer this request
                 raise

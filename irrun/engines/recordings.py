@@ -65,6 +65,7 @@ class Recording:
         feeds: Mapping[Any, np.ndarray],
         taps: Sequence[Place] = (),
         on_value: Callable[[Value], None] | None = None,
+        on_repeated: Callable[[Value], None] | None = None,
     ) -> Outputs | Failure:
         """Return the recorded outputs, and pass the recorded values at ``taps`` to ``on_value``."""
         wanted, visits = set(taps), Counter[Place]()

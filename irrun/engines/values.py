@@ -23,15 +23,22 @@ class Value:
     """An inner value that an engine has computed. ``array`` reads it from its file, and ``drop`` removes the file.
 
     ``iteration`` counts the values of the same place in one run, from 0 on: the iterations of a loop. ``record`` is
-    the message that describes the value; a value of a recording has none.
+    the message that describes the value; a value of a recording has none. ``copy`` counts the copies of the model in
+    which an engine computes inner values: values of two copies may have other roundings.
     """
 
     def __init__(
-        self, place: Place, iteration: int, read: Callable[[], np.ndarray], record: Mapping[str, Any] | None = None
+        self,
+        place: Place,
+        iteration: int,
+        read: Callable[[], np.ndarray],
+        record: Mapping[str, Any] | None = None,
+        copy: int = 0,
     ) -> None:
         self.place = place
         self.iteration = iteration
         self.record = record
+        self.copy = copy
         self._read = read
 
     def array(self) -> np.ndarray:
@@ -44,9 +51,9 @@ class Value:
             Path(self.record["file"]).unlink(missing_ok=True)
 
     @staticmethod
-    def of(place: Place, iteration: int, record: Mapping[str, Any]) -> Value:
+    def of(place: Place, iteration: int, record: Mapping[str, Any], copy: int = 0) -> Value:
         """Return the value that a message describes."""
-        return Value(place, iteration, lambda: read_tensor(record), record)
+        return Value(place, iteration, lambda: read_tensor(record), record, copy)
 
 
 def read_tensor(record: Mapping[str, Any], *, remove: bool = False) -> np.ndarray:

@@ -104,8 +104,9 @@ def test_the_first_iteration_comes_before_the_second(loop: Path, run: Compare, t
     (fault,) = (f for f in _faults(loop) if (f.layer, f.kind) == ("loop/squash", "type"))
     planted.plant(loop, fault, tmp_path / "faulty.xml")
     comparison = run(str(loop), str(tmp_path / "faulty.xml"))
-    differ = [layer.name for layer in comparison.layers if not layer.agrees]
-    assert differ.index("loop/mix") < differ.index("loop/squash")
+    wrong = [layer.name for layer in comparison.layers if not layer.measurement.agrees]
+    assert wrong.index("loop/mix") < wrong.index("loop/squash")
+    assert [layer.name for layer in comparison.layers if not layer.agrees] == ["loop/squash"]
     assert comparison.first is not None
     assert comparison.first.layer.name == "loop/squash"
 
@@ -178,7 +179,7 @@ def test_json(run: Compare, tmp_path: Path) -> None:
     fault = next(f for f in _faults(CONVNET) if f.kind == "type")
     planted.plant(CONVNET, fault, tmp_path / "faulty.xml")
     fields = json.loads(json.dumps(record(run(str(CONVNET), str(tmp_path / "faulty.xml"))), allow_nan=False))
-    assert list(fields) == ["verdict", "first", "outputs", "layers", "inputs"]
+    assert list(fields) == ["verdict", "first", "outputs", "layers", "inputs", "properties", "processor"]
     assert fields["verdict"] == "differ"
     assert {"layer", "type", "port", "line"} <= fields["first"].keys()
     assert (fields["first"]["layer"], fields["first"]["file"]) == (fault.layer, str(tmp_path / "faulty.xml"))

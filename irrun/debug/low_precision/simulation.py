@@ -60,11 +60,17 @@ class Simulation:
         self._behaviour: Behaviour = run_true
         self._executable = Executable(model, strict=False, max_memory=max_memory, rewrite=self._whole)
 
-    def __call__(self, behaviour: Behaviour, arrays: Mapping[int, np.ndarray]) -> list[np.ndarray]:
-        """Run the model from its initial state on inputs by position, and return its outputs, widened to float32."""
+    def __call__(
+        self, behaviour: Behaviour, arrays: Mapping[int, np.ndarray], *, keep_state: bool = False
+    ) -> list[np.ndarray]:
+        """Run the model on inputs by position, and return its outputs, widened to float32.
+
+        The run begins with the initial state, unless ``keep_state`` goes on from the last run.
+        """
         self._behaviour = behaviour
         self.runs += 1
-        self._executable.restart()
+        if not keep_state:
+            self._executable.restart()
         outputs = self._executable(dict(arrays))
         return [widened(np.asarray(outputs[position])) for position in range(len(self.model.results))]
 

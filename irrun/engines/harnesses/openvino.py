@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -43,6 +43,9 @@ class Harness:
 
     ``properties`` are those in effect that decide what a model computes, as the device shows them.
     """
+
+    repeats = True
+    """Whether each copy of a model also shows the values that its layers read from other copies."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self.core = ov.Core()
@@ -116,9 +119,12 @@ class Harness:
         return loaded
 
     def infer(
-        self, feeds: Sequence[Any], taps: Sequence[tuple[str, int]], show: Callable[[str, int, Any], None]
+        self, feeds: Sequence[Any], taps: Sequence[tuple[str, int]], show: Callable[..., None], repeat: bool = False
     ) -> list[Any]:
-        """Return the outputs, and pass the inner values at ``taps`` to ``show``."""
+        """Return the outputs, and pass the inner values at ``taps`` to ``show``, each with the number of its copy.
+
+        With ``repeat``, also pass those that the layers of a copy read from other copies.
+        """
         tensors = [self._tensor(*feed) for feed in feeds]
         if not taps:
             if self.request is None:
@@ -128,11 +134,11 @@ class Harness:
         if not self.has_state:
             self.request = None  # it would take as much memory as a copy
         outputs: list[Any] = []
-        for request, batch in self._observers(tuple(taps)):
+        for copy, (request, batch) in enumerate(self._observers(tuple(taps), repeat)):
             _run(request, tensors)
             first = len(request.model_outputs) - len(batch)
-            for position, (layer, port) in enumerate(batch, first):
-                show(layer, port, self._contents(request.get_output_tensor(position)))
+            for position, ((layer, port), is_repeated) in enumerate(batch.items(), first):
+                show(layer, port, self._contents(request.get_output_tensor(position)), copy, is_repeated)
             outputs = outputs or [self._contents(request.get_output_tensor(position)) for position in range(first)]
             del request  # before the next copy is made
         return outputs
@@ -196,17 +202,22 @@ class Harness:
             return _Evaluation(model)
         return self.core.compile_model(model, self.device, self.asked).create_infer_request()
 
-    def _observers(self, taps: tuple[tuple[str, int], ...]) -> Iterator[Any]:
+    def _observers(self, taps: tuple[tuple[str, int], ...], repeat: bool) -> Iterator[Any]:
         """Yield copies of the model that compute the values at ``taps``, each with the taps of its own.
+
+        A tap that is there only because the copy reads it is True (with ``repeat``).
 
         The copies of a model with state are kept, each with its own state, and so is a single copy. Other copies exist
         one at a time, so that they do not fill the memory.
         """
-        if taps in self.observers:
-            yield from self.observers[taps]
+        key = taps, repeat
+        if key in self.observers:
+            yield from self.observers[key]
             return
-        kept = self.observers[taps] = []
-        batches = self._batches(set(taps))
+        kept = self.observers[key] = []
+        batches = [dict.fromkeys(batch, False) for batch in self._batches(set(taps))]
+        if repeat:
+            batches = [{**dict.fromkeys(self._read(batch, set(taps)), True), **batch} for batch in batches]
         for batch in batches:
             observer = self._observer(batch), batch
             if self.has_state or len(batches) == 1:
@@ -214,7 +225,15 @@ class Harness:
             yield observer
             del observer
         if not kept:
-            del self.observers[taps]
+            del self.observers[key]
+
+    def _read(self, batch: Collection[tuple[str, int]], taps: Collection[tuple[str, int]]) -> list[tuple[str, int]]:
+        """Return the taps that are no part of a batch, and that its layers read."""
+        layers = {layer for layer, _ in batch}
+        nodes = [node for node in self._model().get_ordered_ops() if node.get_friendly_name() in layers]
+        sources = (value.get_source_output() for node in nodes for value in node.inputs())
+        read = ((source.get_node().get_friendly_name(), source.get_index()) for source in sources)
+        return [tap for tap in dict.fromkeys(read) if tap in taps and tap not in batch]
 
     def _batches(self, taps: set[tuple[str, int]]) -> list[list[tuple[str, int]]]:
         """Return the taps in the order of the model, in lists that one copy of the model can compute.
@@ -238,7 +257,7 @@ class Harness:
             room -= size
         return batches
 
-    def _observer(self, batch: Sequence[tuple[str, int]]) -> Any:
+    def _observer(self, batch: Collection[tuple[str, int]]) -> Any:
         """Return a request of a copy of the model in which the values at ``batch`` are further outputs, the last."""
         model = self._model()
         nodes = {(node.get_friendly_name(), port): node for node, port in _values(model)}

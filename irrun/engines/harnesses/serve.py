@@ -76,7 +76,9 @@ class Server:
         if cmd == "infer":
             feeds = self.feeds(arguments["inputs"])
             taps = [(layer, port) for layer, port in arguments["taps"]]
-            return {"outputs": [self.record(tensor) for tensor in self.harness.infer(feeds, taps, self.show)]}
+            more = {"repeat": True} if arguments.get("repeat") and getattr(self.harness, "repeats", False) else {}
+            outputs = self.harness.infer(feeds, taps, self.show, **more)
+            return {"outputs": [self.record(tensor) for tensor in outputs]}
         if cmd == "runtime":
             if not hasattr(self.harness, "runtime"):
                 raise NotImplementedError(f"{self.harness.name} shows no runtime graph")
@@ -94,9 +96,10 @@ class Server:
     def takes_arrays(self) -> bool:
         return getattr(self.harness, "takes_arrays", False)
 
-    def show(self, layer: str, port: int, tensor: Any) -> None:
-        """Send an inner value."""
-        self.reply("value", {"layer": layer, "port": port, "tensor": self.record(tensor)})
+    def show(self, layer: str, port: int, tensor: Any, copy: int = 0, repeated: bool = False) -> None:
+        """Send an inner value of a copy of the model: ``repeated`` if another copy has shown the place as well."""
+        more = {"copy": copy, "repeated": repeated} if copy else {}
+        self.reply("value", {"layer": layer, "port": port, "tensor": self.record(tensor), **more})
 
     def record(self, tensor: Any) -> dict[str, Any]:
         """Return the record of a tensor: an array, or type, shape and contents (uint8 [n], bytes, list of strings)."""

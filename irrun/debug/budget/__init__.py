@@ -1,0 +1,7 @@
+"""The budget of error: how far a candidate may be from the reference in the precision that it computes in."""
+
+from irrun.debug.budget.judge import Judge
+from irrun.debug.budget.outputs import Accumulated
+from irrun.debug.budget.precisions import InEffect
+
+__all__ = ["Accumulated", "InEffect", "Judge"]

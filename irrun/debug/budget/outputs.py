@@ -1,0 +1,126 @@
+"""The accumulated budget of the outputs of a model: what all roundings of a run together may do to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from irrun.debug.budget.noise import pooled
+from irrun.debug.budget.own import compared
+from irrun.debug.budget.precisions import InEffect, is_kept, reads_compressed
+from irrun.debug.low_precision.formats import is_float
+from irrun.debug.low_precision.simulation import Arrays, Behaviour, Deployed, Run, Simulation, Style, run_true
+from irrun.debug.low_precision.units import Unit
+from irrun.debug.metrics import Budget
+from irrun.diagnostics import IrrunError
+from irrun.model import Model
+from irrun.running.live import default_max_memory
+
+__all__ = ["Accumulated"]
+
+_FACTOR: Final = 8.0
+"""The most that an error may be, in units of the root mean square of simulated ones. It is far, because
+the layers, whose budgets are close, find faults; the outputs show those that vanish when inner values are observed."""
+_DRAWS: Final = 2
+"""The runs with random roundings, beside the run in the precision itself."""
+_F32: Final = 2.0**-22
+_GROUPS: Final = 2.0**-8
+"""The roundoff of products whose activations are quantized in groups, relative to the greatest of a row."""
+_CACHES: Final = {"u8": 255, "i8": 255, "u4": 15, "i4": 15}
+"""The steps of the range of a token, by the type in which attention keeps keys and values."""
+
+
+@dataclass
+class Accumulated:
+    """Simulates the model of the reference as a whole, in the precisions of both sides.
+
+    A run with other roundings does not give the outputs of the candidate, but errors of the same size. With
+    ``keep_state``, the runs go on from sample to sample.
+    """
+
+    model: Model
+    sides: Sequence[InEffect]
+    keep_state: bool
+    _runs: list[tuple[Behaviour, Simulation]] = field(default_factory=list)
+    _true: list[np.ndarray] = field(default_factory=list)
+    _draws: list[list[np.ndarray]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        behaviours: list[Behaviour] = [run_true, *self._behaviours()]
+        shared = None if self.keep_state else self._simulation()
+        self._runs = [(behaviour, shared or self._simulation()) for behaviour in behaviours]
+
+    def _simulation(self) -> Simulation:
+        return Simulation(self.model, default_max_memory())
+
+    def _behaviours(self) -> Iterator[Behaviour]:
+        for side in dict.fromkeys(self.sides):
+            if (format := side.of_layer("")) is not None:
+                yield Deployed(Style(format, False, {}), frozenset())
+        for seed in range(_DRAWS):
+            yield _Rounding(self.sides, np.random.default_rng(seed))
+
+    def run(self, arrays: Mapping[int, np.ndarray]) -> None:
+        """Simulate a sample, given by position."""
+        results: list[list[np.ndarray]] = []
+        for behaviour, simulation in self._runs:
+            try:
+                results.append(simulation(behaviour, arrays, keep_state=self.keep_state))
+            except IrrunError:  # a rounded value is refused: the roundings of this run are not known
+                continue
+        self._true, self._draws = results[0] if results else [], results[1:]
+
+    def judged(self, position: int, first: np.ndarray, second: np.ndarray, rtol: float, atol: float) -> Budget | None:
+        """Return the error of an output of the candidate beside its budget, or None if the budget is not known.
+
+        What ``rtol`` and ``atol`` allow is explained in any precision.
+        """
+        if not self._draws or first.shape != second.shape or first.dtype == object or second.dtype == object:
+            return None
+        true = self._true[position]
+        draws = [outputs[position] for outputs in self._draws]
+        if any(draw.shape != true.shape or true.shape != first.shape for draw in draws):
+            return None
+        with np.errstate(all="ignore"):
+            errors = [np.nan_to_num(np.abs(draw.astype(np.float64) - true), posinf=0.0) for draw in draws]
+            square = np.mean([np.square(error) for error in errors], axis=0)
+            most = np.maximum(pooled(square, first.ndim > 3), np.max(errors, axis=0))
+            wide = first.astype(np.float64)
+            scale = np.sqrt(np.mean(np.square(np.where(np.isfinite(wide), wide, 0)))) if wide.size else 0.0
+            allowed = _FACTOR * most + atol + rtol * np.maximum(np.abs(wide), scale)
+            if not is_float(true):  # an index or a class flips where it flips in a simulation
+                allowed = np.full(true.shape, np.inf) if any(error.any() for error in errors) else allowed
+            form = next((side.type for side in self.sides if side.type != "f32"), "f32")
+            return compared(form, wide, wide, second, allowed) if wide.size else None
+
+
+@dataclass
+class _Rounding:
+    """The behaviour of a model whose layers round their outputs at random, by the roundoff of the precisions."""
+
+    sides: Sequence[InEffect]
+    rng: np.random.Generator
+
+    def __call__(self, unit: Unit, inputs: Arrays, run: Run) -> tuple[np.ndarray, ...]:
+        return tuple(self._rounded(unit, output) for output in run(*inputs))
+
+    def _rounded(self, unit: Unit, output: np.ndarray) -> np.ndarray:
+        if not is_float(output) or not output.size:
+            return output
+        roundoff = _F32
+        for side in self.sides:
+            format = side.of_layer(unit.name)
+            if format is not None:
+                roundoff = max(roundoff, 2.0**-11 if format.name == "f16" else 2.0**-8)
+        sign = self.rng.uniform(-1, 1, output.shape).astype(output.dtype)
+        moved = output * (1 + roundoff * sign)
+        step = 0.0
+        if any(side.group for side in self.sides) and reads_compressed(unit):
+            step = np.abs(output).max(axis=-1, keepdims=True) * (2 * _GROUPS)
+        if is_kept(unit) and (steps := [_CACHES[side.cache] for side in self.sides if side.cache in _CACHES]):
+            step = step + np.ptp(output, axis=-1, keepdims=True) / min(steps)
+        moved = moved + step * self.rng.uniform(-0.5, 0.5, output.shape)
+        return moved.astype(output.dtype)

@@ -1,0 +1,193 @@
+"""The own error of a layer: what it computes from the inputs that it has read, beside what it should have computed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+import ml_dtypes
+import numpy as np
+
+from irrun.debug.budget.noise import moved, pooled
+from irrun.debug.low_precision.families import is_convolution
+from irrun.debug.low_precision.formats import FORMATS, Format, is_float
+from irrun.debug.low_precision.simulation import Arrays, Run
+from irrun.debug.low_precision.units import Unit
+from irrun.debug.metrics import Budget
+
+__all__ = ["Reading", "compared", "last_place", "own_error", "rms"]
+
+_F32: Final = 2.0**-22
+"""The relative size of the moves that stand for the rounding of float32: large enough to survive it."""
+_FACTOR: Final = 4.0
+"""The most that an error may be, in units of the noise: sums are added in another order."""
+_LAST_PLACES: Final = 4.0
+"""The units in the last place of a value that a function in f32 may be wrong."""
+_APPROXIMATE: Final = 2.0**-16
+"""The relative error of functions that engines approximate by polynomials."""
+_NEGLIGIBLE: Final = 2.0**-32
+"""The share of the root mean square of a value below which no error counts."""
+_FUNCTIONS: Final = frozenset(
+    """Acos Acosh Asin Asinh Atan Atanh Cos Cosh Elu Erf Exp Gelu GRUCell GRUSequence HSigmoid HSwish Log LogSoftmax
+    LSTMCell LSTMSequence Mish Power RNNCell RNNSequence ScaledDotProductAttention Selu Sigmoid Sin Sinh SoftMax
+    SoftPlus SoftSign Swish Tan Tanh""".split()  # noqa: SIM905
+)
+"""Operations that need such functions."""
+_COMPOSITE: Final = frozenset(
+    """AUGRUCell AUGRUSequence DeformableConvolution FakeQuantize GRUCell GRUSequence GridSample Interpolate LSTMCell
+    LSTMSequence NormalizeL2 PSROIPooling RMS RNNCell RNNSequence ROIAlign ROIPooling
+    ScaledDotProductAttention""".split()  # noqa: SIM905
+)
+"""Operations whose own intermediate values an engine may round to its precision."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a layer has read: its inputs, and the relative roundoff of each, 0 for one that is exact."""
+
+    inputs: Arrays
+    roundoff: Sequence[float]
+
+
+def own_error(
+    unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, observed: np.ndarray, format: Format | None
+) -> Budget:
+    """Return the own error of an output that was ``observed``, beside what it should be on the same inputs: ``true``.
+
+    The layer may have computed in f32, or with inputs and constants in ``format``. The sharpest form that explains the
+    value counts; without one, the form that comes nearest.
+    """
+    if true.shape != observed.shape:
+        return Budget(math.inf, math.inf, 0.0, None, "")
+    if not is_float(true) or not true.size or np.array_equal(true, observed, equal_nan=is_float(true)):
+        return _exact(unit, reading, run, port, true, observed)
+    best: Budget | None = None
+    with np.errstate(all="ignore"):
+        plain = compared("f32", true, true, observed, last_place(true, _bits(observed), _LAST_PLACES))
+        if plain.is_explained:
+            return plain
+        noise = _noise(unit, reading, run, port, true)
+        for form, value, allowed in _forms(unit, reading, run, port, true, noise, observed, format):
+            own = compared(form, value, true, observed, allowed)
+            if best is None or own.excess < best.excess:
+                best = own
+            if best.is_explained:
+                break
+    assert best is not None
+    return best
+
+
+def _forms(
+    unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, noise: np.ndarray, observed: np.ndarray,
+    format: Format | None,
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:  # fmt: skip
+    """Yield the forms in which a layer may compute: a name, the value, and what is allowed around it."""
+    stored = noise + last_place(true, _bits(observed), 1.0)
+    yield "f32", true, stored
+    if format is None or format.dtype is None:
+        return
+    bits = _bits_of(format)
+    on_grid = np.array_equal(format.round(observed), observed, equal_nan=True)
+    for values, constants in ((True, True), (True, False), (False, True), (False, False)):
+        inputs = [
+            format.round(array, saturate=constant)
+            if array is not None and (constants if constant else values)
+            else array
+            for array, constant in zip(reading.inputs, unit.constant)
+        ]
+        low = run(*inputs)[port]
+        yield format.name, low, stored + (last_place(low, bits, 0.51) if on_grid else 0)
+    if unit.op.type in _COMPOSITE or any(roundoff > _F32 for roundoff in reading.roundoff):
+        unit_of = [2.0 ** -(bits + 1)] * len(reading.inputs)
+        wide = _spread(unit, Reading(reading.inputs, unit_of), run, port, true)
+        low = run(*[None if array is None else format.round(array) for array in reading.inputs])[port]
+        yield format.name, true, stored + np.abs(low - true) + _FACTOR * wide + last_place(true, bits, 1.0)
+
+
+def compared(form: str, value: np.ndarray, true: np.ndarray, observed: np.ndarray, allowed: np.ndarray) -> Budget:
+    """Return the error of an observed value beside what is allowed around a value."""
+    distance = np.abs(observed.astype(np.float64) - value)
+    same = (observed == value) | (np.isnan(observed) & np.isnan(value))
+    distance = np.where(same, 0, np.where(np.isfinite(distance), distance, np.inf))
+    excess = np.where(distance == 0, 0, distance / np.maximum(allowed, np.finfo(np.float32).tiny))
+    excess = np.where(np.isnan(excess), 0, excess)
+    at = int(np.argmax(excess))
+    scale = rms(true) or 1.0
+    index = tuple(int(i) for i in np.unravel_index(at, true.shape))
+    own = np.abs(np.where(np.isfinite(true), observed.astype(np.float64) - true, 0))
+    most = np.where(np.isfinite(true), np.abs(value.astype(np.float64) - true) + allowed, 0)
+    return Budget(float(excess.flat[at]), float(own.max()) / scale, float(most.max()) / scale, index, form)
+
+
+def _exact(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, observed: np.ndarray) -> Budget:
+    """Return the own error of an output without numbers that round: it flips only where moved inputs flip."""
+    differs = np.zeros(true.shape, bool) if is_float(true) else np.asarray(true != observed)
+    if not differs.any():
+        return Budget(0.0, 0.0, 0.0, None, "f32")
+    roundoff = [max(amount, _F32) for amount in reading.roundoff]
+    for outputs in moved(unit.op, reading.inputs, roundoff, run):
+        if outputs[port].shape == true.shape:
+            differs &= np.asarray(outputs[port] == true)
+    index = tuple(int(i) for i in np.unravel_index(int(np.argmax(differs)), true.shape))
+    return Budget(math.inf, math.inf, 0.0, index, "") if differs.any() else Budget(1.0, 0.0, 0.0, None, "f32")
+
+
+def _noise(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray) -> np.ndarray:
+    """Return what an element of a layer in f32 may be wrong: the order of its sums, and its last places."""
+    roundoff = [max(amount, _F32) for amount in reading.roundoff]
+    spread = _spread(unit, Reading(reading.inputs, roundoff), run, port, true)
+    growth = 1 + math.sqrt(_terms(unit, reading.inputs, true)) / (4 if is_convolution(unit.op) else 8)
+    noise = _FACTOR * growth * spread + last_place(true, 23, _LAST_PLACES) + _NEGLIGIBLE * rms(true)
+    if unit.op.type == "FakeQuantize":
+        noise = noise + _F32 * _LAST_PLACES * max(
+            float(np.abs(end).max()) for end in reading.inputs[1:] if end is not None
+        )
+    if unit.op.type in _FUNCTIONS:
+        noise = noise + _APPROXIMATE * np.maximum(np.abs(true), rms(true))
+    return noise
+
+
+def _spread(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray) -> np.ndarray:
+    """Return how far each element moves with the inputs: the greatest move, or that of its channel and place."""
+    greatest, square, draws = np.zeros(true.shape), np.zeros(true.shape), 0
+    for outputs in moved(unit.op, reading.inputs, reading.roundoff, run):
+        if outputs[port].shape != true.shape:
+            continue
+        distance = np.abs(outputs[port].astype(np.float64) - true)
+        distance = np.where(np.isfinite(distance), distance, 0)
+        greatest, square, draws = np.maximum(greatest, distance), square + np.square(distance), draws + 1
+    return np.maximum(
+        greatest, pooled(square / max(draws, 1), unit.is_image or true.ndim > 3, spreads=is_convolution(unit.op))
+    )
+
+
+def _terms(unit: Unit, inputs: Arrays, true: np.ndarray) -> float:
+    """Return about how many terms a sum of the layer has."""
+    given = [array for array in inputs if array is not None]
+    if unit.op.type == "MatMul":
+        return math.sqrt(given[0].size * given[1].size / max(true.size, 1))
+    if "Convolution" in unit.op.type:
+        return prod(given[1].shape[1:])
+    return max(1.0, max((array.size for array in given), default=1) / max(true.size, 1))
+
+
+def _bits(array: np.ndarray) -> int:
+    """Return the bits behind the point of the type in which a value was handed over."""
+    return {np.dtype(np.float16): 10, np.dtype(ml_dtypes.bfloat16): 7}.get(array.dtype, 23)
+
+
+def _bits_of(format: Format) -> int:
+    return 10 if format is FORMATS["f16"] else 7
+
+
+def last_place(array: np.ndarray, bits: int, places: float) -> np.ndarray:
+    """Return some units in the last place of a value that has so many bits behind the point."""
+    return np.ldexp(places, np.frexp(np.where(np.isfinite(array), array, 0))[1] - 1 - bits)
+
+
+def rms(array: np.ndarray) -> float:
+    finite = np.where(np.isfinite(array), array, 0).astype(np.float64)
+    return float(np.sqrt(np.mean(np.square(finite)))) if array.size else 0.0
