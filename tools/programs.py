@@ -14,6 +14,7 @@ PROGRAMS: Final = {
     "floors": "tests/repository/test_layout.py",
     "forks": "tools/forks.py",
     "growth": "tools/growth/__main__.py",
+    "hidden_faults": "tools/hidden_faults.py",
     "kernel_calls": "tools/kernel_calls/__main__.py",
     "kills": "tools/kills.py",
     "mutants": "tools/mutants.py",
