@@ -49,7 +49,7 @@ class InProcess:
 
     def infer(
         self, feeds: Mapping[Any, np.ndarray], taps: Sequence[Place] = (),
-        on_value: Callable[[Value], None] | None = None,
+        on_value: Callable[[Value], None] | None = None, on_repeated: Callable[[Value], None] | None = None,
     ) -> Outputs | Failure:  # fmt: skip
         """See ``Engine.infer``."""
         assert self.executable is not None

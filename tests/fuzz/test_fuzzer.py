@@ -64,7 +64,7 @@ class Faulty(InProcess):
 
     def infer(
         self, feeds: Mapping[Any, np.ndarray], taps: Sequence[Place] = (),
-        on_value: Callable[[Value], None] | None = None,
+        on_value: Callable[[Value], None] | None = None, on_repeated: Callable[[Value], None] | None = None,
     ) -> Outputs | Failure:  # fmt: skip
         outputs = super().infer(feeds, taps, on_value)
         assert self.model is not None

@@ -119,8 +119,8 @@ class _Rounding:
         moved = output * (1 + roundoff * sign)
         step = 0.0
         if any(side.group for side in self.sides) and reads_compressed(unit):
-            step = np.abs(output).max(axis=-1, keepdims=True) * (2 * _GROUPS)
+            step = np.abs(output).max(axis=-1, keepdims=True) * _GROUPS
         if is_kept(unit) and (steps := [_CACHES[side.cache] for side in self.sides if side.cache in _CACHES]):
             step = step + np.ptp(output, axis=-1, keepdims=True) / min(steps)
-        moved = moved + step * self.rng.uniform(-0.5, 0.5, output.shape)
+        moved = moved + step * self.rng.uniform(-1, 1, output.shape)
         return moved.astype(output.dtype)
