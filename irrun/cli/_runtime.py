@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final
 
 from rich.console import Console
 from rich.text import Text
@@ -15,7 +15,6 @@ from irrun.engines import RunNode
 
 __all__ = ["show"]
 
-_Cut = dict[str, Literal["start", "end"]]
 
 _STATES: Final = {
     "named": "named in a node",
@@ -42,9 +41,8 @@ def show(out: Console, result: Runtime, top: int, *, everything: bool) -> None:
         _terminal.title(out, "costliest nodes")
         rows = [_costly(result, node) for node in costly]
         columns = ("node", "type", "layers", "precision", "primitive", "time", "share")
-        cut: _Cut = {"node": "start", "type": "end", "primitive": "end"}
         right = ("layers", "time", "share")
-        _terminal.print_table(out, columns, rows, right=right, cut=cut, spare=("primitive", "layers", "type"))
+        _terminal.print_table(out, columns, rows, right=right, spare=("primitive", "layers", "type"))
     _show_fusions(out, result, everything=everything)
     _show_layers(out, result, everything=everything)
     _show_inserted(out, result, top)
@@ -118,8 +116,7 @@ def _show_layers(out: Console, result: Runtime, *, everything: bool) -> None:
     shown: set[str] = set()
     rows = [_row(result, layer, shown) for layer in listed]
     columns = ("layer", "type", "runs in", "precision", "primitive", "share")
-    cut: _Cut = {"layer": "start", "type": "end", "runs in": "start", "primitive": "end"}
-    _terminal.print_table(out, columns, rows, right=("share",), cut=cut, spare=("primitive", "type"))
+    _terminal.print_table(out, columns, rows, right=("share",), spare=("primitive", "type"))
     if len(listed) < len(result.layers):
         out.print(f"  and {len(result.layers) - len(listed):,} more; list them with --all")
 
@@ -147,8 +144,7 @@ def _show_inserted(out: Console, result: Runtime, top: int) -> None:
     costly = sorted(running, key=lambda item: -item.node.time)[:top]
     rows = [_inserted(result, item) for item in costly]
     columns = ("type", "changes", "between", "and", "share")
-    cut: _Cut = {"between": "start", "and": "start", "changes": "end"}
-    _terminal.print_table(out, columns, rows, right=("share",), cut=cut)
+    _terminal.print_table(out, columns, rows, right=("share",))
     if len(costly) < len(running):
         out.print(f"  and {len(running) - len(costly):,} more; --top lists more of them")
 

@@ -90,7 +90,7 @@ def print_table(
         out.file.write(f"  {line.rstrip()}\n")
 
 
-_NAMES: Final = ("name", "layer", "model", "place", "operation")
+_NAMES: Final = ("name", "layer", "model", "node", "place", "operation", "runs in", "between", "and")
 """The titles of columns that hold names, and are shortened so that no two names become equal."""
 _MIN_COLUMN_CHARS: Final = 10
 """The least width to which a column of text or names is cut."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import irrun
-from irrun.engines import Failure, Input, Loaded, Output, Outputs, Place, Refusal, Value
+from irrun.engines import Failure, Input, Loaded, Output, Outputs, Place, Refusal, RuntimeGraph, Value
 from irrun.types import UNKNOWN_RANK
 
 __all__ = ["InProcess"]
@@ -59,6 +59,10 @@ class InProcess:
             return self._refusal(error)
         types = [self.executable.plan.types[slot] for slot in self.executable.plan.results]
         return Outputs(tuple(Output((), type.name, array) for type, array in zip(types, outputs.arrays)), 0)
+
+    def runtime(self, feeds: Mapping[Any, np.ndarray], runs: int = 1) -> RuntimeGraph | Failure:
+        """See ``Engine.runtime``."""
+        return Refusal(f"{self.name} shows no runtime graph")
 
     def _refusal(self, error: irrun.IrrunError) -> Refusal:
         self.message = str(error)

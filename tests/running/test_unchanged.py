@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from irrun.running.unchanged import Unchanged
 from nets import Net
 
 
-def model(folder: Path, kind: str = "ReLU", shape: str = "2,3", **attributes: object) -> Callable[[], Model]:
+def model(folder: Path, kind: str = "ReLU", shape: str = "2,3", **attributes: Any) -> Callable[[], Model]:
     """Return a function that reads a model of one layer."""
     net = Net()
     x = net.parameter("f32", shape, name="x")
@@ -59,7 +60,7 @@ def test_random_numbers_without_a_seed_may_differ(tmp_path: Path) -> None:
     net = Net()
     shape = net.const("i64", "1", np.int64(4).tobytes())
     ends = [net.const("f32", "", np.float32(end).tobytes()) for end in (0, 1)]
-    attributes = {"output_type": "f32", "global_seed": "0", "op_seed": "0"}
+    attributes: dict[str, Any] = {"output_type": "f32", "global_seed": "0", "op_seed": "0"}
     net.result(net.add("RandomUniform", [shape, *ends], [("FP32", "4")], opset="opset8", **attributes))
     path = net.save(tmp_path)
     assert Unchanged(lambda: irrun.read_model(path))(lambda: irrun.read_model(path))

@@ -29,7 +29,7 @@ class _Unpickler(pickle.Unpickler):
 
 def grown(seed: int, count: int) -> dict[int, Graph]:
     """Return the first ``count`` graphs that ``irrun fuzz`` judges against an engine, by number."""
-    grower = Grower(seed, unranked=False)
+    grower = Grower(seed, for_engine=True)
     return {number: grower.grow(number) for number in range(count)}
 
 

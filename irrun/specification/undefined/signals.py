@@ -38,7 +38,7 @@ def _nonfinite_signal(op: Any, inputs: Inputs) -> Undefined:
     is_complex = op.type != "RDFT"
     rank = data.ndim - is_complex
     summed = (*(axis % rank for axis in axes.tolist()), *((rank,) if is_complex else ()))
-    found = ~np.isfinite(data.astype(np.float64)).all(axis=summed, keepdims=True)
+    found = np.asarray(~np.isfinite(data.astype(np.float64)).all(axis=summed, keepdims=True))
     return found[..., 0] if op.type == "IRDFT" else found if is_complex else found[..., None]
 
 
