@@ -203,7 +203,7 @@ REPORTED = [departure for departure in departures() if departure.report]
 def test_a_report_is_an_issue(departure: Departure) -> None:
     """Its first line is the title, and it has a program, which imports openvino, and what the program prints."""
     title, _, text = departure.report.strip().partition("\n")
-    assert title.startswith("[CPU] ")
+    assert title.startswith(("[CPU] ", "[Core] "))
     fenced = re.search(r"```python\n(.*?)```", text, re.DOTALL)
     program = fenced[1] if fenced else "\n".join(re.findall(r"^    (.*)$", text, re.MULTILINE))
     assert "openvino as ov" in program
