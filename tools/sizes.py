@@ -24,43 +24,43 @@ MAX_PARAMETERS: Final = 10
 """The most parameters of a function, without ``self`` and ``cls``."""
 
 BUDGETS: Final = {
-    "irrun": 1_400,  # api, codes, diagnostics, files, dask, pytest_plugin, __init__, __main__
+    "irrun": 1_450,  # api, codes, diagnostics, files, dask, pytest_plugin, __init__, __main__
     "irrun/arrays": 300,
-    "irrun/base": 800,
+    "irrun/base": 950,  # with the places and contents of caches
     "irrun/build": 1_200,
-    "irrun/checking": 2_950,
-    "irrun/cli": 6_350,  # a dataclass of options for each long command, and signatures on many lines
+    "irrun/checking": 3_050,  # with runtime options
+    "irrun/cli": 7_200,  # a dataclass of options for each long command; runtime, cache, tables whose names all differ
     "irrun/compat": 3_650,
-    "irrun/conformance": 1_000,
-    "irrun/debug": 6_700,  # pairs of inputs, recorded inputs, and the twins of parts
-    "irrun/departures": 250,
-    "irrun/specification": 700,
-    "irrun/engines": 2_600,  # one table of kinds, with what each reads and shows
-    "irrun/extensions": 4_150,
-    "irrun/fast": 5_600,  # with the passes of a plan that only compiled kernels need
+    "irrun/conformance": 1_450,  # claims of engines, causes of failures
+    "irrun/debug": 9_250,  # pairs of inputs, twins of parts, budgets of error, runtime graphs and why a pattern is not fused
+    "irrun/departures": 3_000,  # a small file for each departure that predicts values
+    "irrun/specification": 2_450,  # a function for each behaviour that a page leaves open
+    "irrun/engines": 2_950,  # runtime graphs; one table of kinds, with what each reads and shows
+    "irrun/extensions": 4_400,  # patterns are bounded before they are compiled
+    "irrun/fast": 5_650,  # with the passes of a plan that only compiled kernels need
     "irrun/fleet": 1_950,
-    "irrun/fuzz": 1_600,
-    "irrun/genai": 1_600,
-    "irrun/growing": 2_600,
-    "irrun/inference": 1_350,
+    "irrun/fuzz": 1_800,  # layers that are explained are taken out, and the rest is judged
+    "irrun/genai": 1_700,  # templates run in a process of their own
+    "irrun/growing": 3_000,  # idioms of converters, habits of networks
+    "irrun/inference": 1_500,
     "irrun/ir": 3_150,
     "irrun/kernels": 3_700,
     "irrun/model": 900,
-    "irrun/opdef": 1_200,
+    "irrun/opdef": 1_250,
     "irrun/ops": 13_400,
-    "irrun/planning": 2_350,
+    "irrun/planning": 2_400,
     "irrun/report": 1_650,
-    "irrun/running": 2_150,
-    "irrun/surgery": 750,
+    "irrun/running": 2_300,  # runs before and after a fix
+    "irrun/surgery": 800,
     "irrun/testing": 950,
     "irrun/types": 850,
-    "tests": 50_500,
-    "tools": 7_350,
+    "tests": 58_500,
+    "tools": 8_150,  # kernel_calls, planted_faults, adjudication, hidden_faults
     "benchmarks": 2_350,
 }
 """The most lines of Python of each folder. A change that needs more raises the number here, and says why."""
 
-FORMATTED_BY_HAND: Final = 225
+FORMATTED_BY_HAND: Final = 250
 """The most comments in ``irrun`` that keep the formatter off: half of the 448 of November 2026."""
 
 
