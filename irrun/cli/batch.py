@@ -92,7 +92,7 @@ def command(settings: Settings) -> int:
     skipped; the exit status is then 1.
     """
     refuse_to_replace(Path(settings.output), "-o")
-    if Path(settings.output).suffix.lower() in (".txt", ".csv", ".json", ".npy", ".xml"):
+    if Path(settings.output).suffix.lower() in (".txt", ".csv", ".json", ".xml"):
         message = f"{settings.output} would be a folder of .npz files; name a folder, or a .zarr"
         raise click.BadParameter(message, param_hint="-o")
     address = settings.address
