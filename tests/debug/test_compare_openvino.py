@@ -43,8 +43,11 @@ def test_twenty_faults_in_a_network(
         wrong = tmp_path / f"wrong{number}.xml"
         planted.plant(right, fault, wrong)
         comparison = compare(str(right), f"openvino:{wrong}", feeds, running=against_openvino)
-        assert comparison.first is not None, fault
-        assert comparison.first.layer.name == fault.layer
+        if comparison.first is None:  # a weight that meets nothing but padding changes no value
+            same = compare(str(right), str(wrong), feeds)
+            assert not any(layer.measurement.max_abs for layer in same.layers), fault
+        else:
+            assert comparison.first.layer.name == fault.layer
 
 
 def test_a_candidate_that_crashes() -> None:

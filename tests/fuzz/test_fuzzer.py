@@ -25,7 +25,6 @@ from irrun.fuzz import (
     explain,
     jobs,
     judge,
-    judging,
     reduced,
     reducing,
     repeating,
@@ -115,26 +114,6 @@ def _chain(*types: str) -> Graph:
 
 def test_a_graph_without_a_fault_agrees() -> None:
     assert judge(_chain("ReLU", "Tanh", "Abs"), Faulty("Exp", _doubled)) is None
-
-
-def test_a_float_that_was_narrow_has_its_rounding() -> None:
-    """A converted f32 differs by the rounding of f32, also where its inputs move nothing."""
-    nodes = [Node("parameter", type="f32", shape=(2,), data=np.array([5, 6], np.float32))]
-    for type, attributes in ("Clamp", {"min": "-2", "max": "2"}), ("Exp", {}), ("Convert", {"destination_type": "f64"}):
-        nodes.append(Node("layer", find(type)[1], attributes, [Ref(len(nodes) - 1)]))
-    graph = Graph(1, nodes, [Ref(3)], [{}])
-    (expected,) = judging._Reference(judging.Inputs(graph), graph.model(), 2, narrow=False).calls()
-    (allowed,) = expected.allowed
-    assert allowed is not None
-    assert (allowed > 1e-6).all()
-
-
-def test_constants_beyond_the_memory_show_nothing() -> None:
-    """A graph that is too large when it is compiled does not end the campaign."""
-    nodes = [Node("constant", type="i64", shape=(1,), data=np.array([n])) for n in (1, 1 << 27)]
-    nodes.append(Node("layer", find("Tile")[1], {}, [Ref(0), Ref(1)]))
-    with pytest.raises(Invalid, match="IR604"):
-        judge(Graph(1, nodes, [Ref(2)], [{}]))
 
 
 @pytest.mark.parametrize("compared", [False, True], ids=["random-alone", "one-that-is-not"])

@@ -238,7 +238,7 @@ def check_recorded(row: Declared) -> None:
     for record, array in zip(step.inputs, fed, strict=True):
         assert record == tensor_record(array), row.id
     assert stored_case.verdict in ("values", "open")
-    assert stored_case.declaration == row.declaration
+    assert stored_case.declaration in (row.declaration, "rank")  # of a tensor whose rank OpenVINO does not infer
     outputs = [read_tensor(record) for record in step.outputs or step.seen]
     for stored, named in zip(outputs, _named(case) or outputs, strict=True):
         wrong = difference(stored, named, stored_case.rtol, stored_case.atol)

@@ -438,23 +438,3 @@ def test_a_weight_of_one_element_is_kept_when_dims_come_again(type: str) -> None
     executable = irrun.compile(b.model(node), exact=False)
     for _ in range(5):
         np.testing.assert_allclose(executable(feeds)[0], np.full_like(feeds[0], expected), rtol=1e-3)
-
-
-@pytest.mark.parametrize("shape", ["...", "?,?,?,?", "1,?,?,3"])
-@pytest.mark.parametrize("following", ["SoftMax", "ReduceSum", "ReLU", "Concat", "Unsqueeze"])
-def test_plans_do_not_assume_that_squeeze_removes_an_open_dim(shape: str, following: str) -> None:
-    """A check assumes that the dim is 1. A kernel that was prepared for this rank would fail, or use another axis."""
-    x = b.parameter(shape, "f32", name="x")
-    squeezed = b.Squeeze(x, [1], opset=1)
-    node, expected = {
-        "SoftMax": (b.SoftMax(squeezed, opset=8, axis=-1), lambda a: np.exp(a) / np.exp(a).sum(-1, keepdims=True)),
-        "ReduceSum": (b.ReduceSum(squeezed, [-1], keep_dims=False), lambda a: a.sum(-1)),
-        "ReLU": (b.ReLU(squeezed), lambda a: a),
-        "Concat": (b.Concat(squeezed, squeezed, axis=-1), lambda a: np.concatenate([a, a], -1)),
-        "Unsqueeze": (b.Unsqueeze(squeezed, [-1]), lambda a: a[..., None]),
-    }[following]
-    run = irrun.compile(b.model([node]), exact=False)
-    for size in (2, 6, 2, 6, 1, 2):  # dims that come again get plans of their own
-        data = np.linspace(0, 1, 6 * size, dtype=np.float32).reshape(1, size, 2, 3)
-        left = data if size > 1 else data[:, 0]
-        np.testing.assert_allclose(run([data]).arrays[0], expected(left), rtol=1e-6)

@@ -122,7 +122,7 @@ def test_a_departure_is_added_by_its_files(tree: Path) -> None:
     row = "(../irrun/departures/subtract_u8.xml) | u8: 1 - 3 | saturates: 0 | wraps: 254 | |"
     assert f"| [Subtract]{row}\n" in (tree / "docs/departures.md").read_text("utf-8")
     tests = "subtract_u8 and not openvino or page_is_made or has_its_file"
-    assert "4 passed" in _did(
+    assert "5 passed" in _did(
         tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/departures", "--each-row", "-k", tests
     )
     *page, case, name = _did(tree, "-c", READERS).splitlines()
