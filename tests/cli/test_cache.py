@@ -52,6 +52,7 @@ def test_only_what_irrun_wrote_is_deleted(call: Any, folder: Path) -> None:
 
 def test_an_empty_cache_leaves_no_folder(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(RESULTS, str(tmp_path / "cache"))
+    monkeypatch.setenv(KERNELS, str(tmp_path / "kernels"))
     Cache(tmp_path / "cache").put("0" * 64, {})
     call("cache", "--clear")
     assert not (tmp_path / "cache").exists()
