@@ -78,6 +78,6 @@ def _clear(folder: Path | None, files: dict[Path, int]) -> None:
         with suppress(OSError):
             file.unlink()
     if folder is not None:
-        for empty in {file.parent for file in files} | {folder}:
+        for empty in (*{file.parent for file in files if file.parent != folder}, folder):
             with suppress(OSError):
                 empty.rmdir()
