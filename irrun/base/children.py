@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["child_environment", "drop_safe_path"]
+__all__ = ["child_environment", "drop_safe_path", "environment"]
 
 _NAME: Final = "PYTHONSAFEPATH"
 _OURS: Final = "irrun"
@@ -21,7 +21,13 @@ _OURS: Final = "irrun"
 @contextmanager
 def child_environment(variables: Mapping[str, str] | None = None) -> Iterator[None]:
     """Let processes that start meanwhile have these variables, and leave out the current folder when they import."""
-    variables = {_NAME: os.environ.get(_NAME) or _OURS, **(variables or {})}
+    with environment({_NAME: os.environ.get(_NAME) or _OURS, **(variables or {})}):
+        yield
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of the environment meanwhile, here and for processes that start then."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

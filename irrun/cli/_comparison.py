@@ -188,7 +188,8 @@ def _show_agreement(out: Console, comparison: Comparison) -> None:
         out.print(f"   = {worst.budget.form} explains the errors of the outputs: {_of_budget(worst.budget)}")
         costly = sorted(comparison.layers, key=lambda layer: -(layer.budget.error if layer.budget else 0))
         names = [f'"{printable(layer.label)}"' for layer in costly[:3] if layer.budget and layer.budget.error]
-        out.print(f"   = the greatest own errors are those of {', '.join(names)}") if names else None
+        if names:
+            out.print(f"   = the greatest own errors are those of {', '.join(names)}")
 
 
 def _of_budget(budget: Budget) -> str:

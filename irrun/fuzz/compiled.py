@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from irrun.base.children import environment
 from irrun.fast import forms
 
 __all__ = ["compiled", "forms"]
@@ -17,14 +17,5 @@ def compiled(form: str) -> Iterator[None]:
 
     It has no effect in a process that has compiled kernels before.
     """
-    variables = forms()[form]
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
+    with environment(forms()[form]):
         yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

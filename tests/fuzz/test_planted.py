@@ -150,9 +150,8 @@ def test_a_moved_element_is_equal_to_the_last_bit(monkeypatch: pytest.MonkeyPatc
     assert _first(_graphs(False)) is not None
 
 
-def test_wrong_inference_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    (cls,) = find("Tile").values()
-    infer = cls.infer
+def _longer(infer: Callable[..., Any]) -> Callable[..., Value]:
+    """Return a shape rule whose last dim is too large by one."""
 
     def wrong(self: Any, *arguments: Any) -> Value:
         value = infer(self, *arguments)
@@ -160,7 +159,12 @@ def test_wrong_inference_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         assert value.shape.dims is not None
         return value.reshaped([*value.shape.dims[:-1], value.shape.dims[-1] + Dim(1)])
 
-    monkeypatch.setattr(cls, "infer", wrong)
+    return wrong
+
+
+def test_wrong_inference_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    (cls,) = find("Tile").values()
+    monkeypatch.setattr(cls, "infer", _longer(cls.infer))
     found = _first(_graphs(False))
     assert found is not None
     assert (found.judge, found.kind) in (
@@ -175,14 +179,6 @@ def test_wrong_inference_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_departure_explains_wrong_inference(feeds: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the engine has departures, also with a tensor that has no elements, or NaN."""
     (cls,) = find("Tile").values()
-    infer = cls.infer
-
-    def wrong(self: Any, *arguments: Any) -> Value:
-        value = infer(self, *arguments)
-        assert isinstance(value, Value)
-        assert value.shape.dims is not None
-        return value.reshaped([*value.shape.dims[:-1], value.shape.dims[-1] + Dim(1)])
-
     data = np.zeros((0, 2), np.float32) if feeds == "empty" else np.full((1, 2), np.nan, np.float32)
     nodes = [
         Node("parameter", type="f32", shape=data.shape, data=data),
@@ -190,7 +186,7 @@ def test_no_departure_explains_wrong_inference(feeds: str, monkeypatch: pytest.M
         Node("layer", cls, {}, [Ref(0), Ref(1)]),
     ]
     graph = Graph(1, nodes, [Ref(2)], [{}])
-    monkeypatch.setattr(cls, "infer", wrong)
+    monkeypatch.setattr(cls, "infer", _longer(cls.infer))
     found = judge(graph)
     assert found is not None
     assert (found.judge, found.kind) == ("check", "shape")
