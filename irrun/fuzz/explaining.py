@@ -34,12 +34,11 @@ class Verdict:
 def explain(graph: Graph, found: Disagreement, engine: Engine | None) -> Verdict:
     """Return what explains a disagreement about a graph, or the smallest graph that nothing explains.
 
-    Only an engine has departures. Of irrun, what is known about ``check`` explains. A layer that is explained is taken
-    out of the graph, and the engine's values take its place: what disagrees then needs an explanation of its own.
+    Only an engine has departures: nothing explains a disagreement within irrun. A layer that is explained is taken out
+    of the graph, and the engine's values take its place: what disagrees then needs an explanation of its own.
     """
     if found.judge != "engine":
-        small = _reduce(graph, _Again(found, engine))
-        return _named(small) if small.disagreement.judge == "check" else small
+        return _reduce(graph, _Again(found, engine))
     names: set[str] = set()
     first = Verdict(graph, found)
     for _ in range(_MAX_ROUNDS):
@@ -118,8 +117,7 @@ class _Again:
 def _named(verdict: Verdict) -> Verdict:
     """Return a verdict with its explanation, if there is one."""
     graph, found = verdict.graph, verdict.disagreement
-    is_value = found.judge == "engine" and found.kind == "values"
-    name = predicted(graph, found) if is_value else explained(described(graph, found), found.judge)
+    name = predicted(graph, found) if found.kind == "values" else explained(described(graph, found))
     return Verdict(graph, found, frozenset([name] if name else []))
 
 

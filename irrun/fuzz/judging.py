@@ -124,7 +124,7 @@ def _judge_with(graph: Graph, engine: Engine | None, jitters: int, reached: set[
     inputs = Inputs(graph)
     reference = _Reference(inputs, model, jitters, narrow=engine is not None)
     expected = reference.calls()
-    found = _judge_check(model, expected) or reference.judge_layouts(expected[0])
+    found = _judge_check(reference.exact, expected) or reference.judge_layouts(expected[0])
     found = found or _judge_plan(inputs, model, reference, expected, reached)
     if found is None and graph.is_dynamic() and not graph.is_stateful():
         found = _judge_twins(inputs, expected)
@@ -304,16 +304,15 @@ def differs(outputs: Sequence[np.ndarray], expected: Expected) -> str:
     return ""
 
 
-def _judge_check(model: Model, expected: Sequence[Expected]) -> Disagreement | None:
+def _judge_check(exact: Executable, expected: Sequence[Expected]) -> Disagreement | None:
     """No error in a valid model, and what is inferred holds what comes. Warnings are right: the graphs are random."""
-    findings = check(model).errors
+    findings = check(exact.model).errors
     if findings:
         return Disagreement("check", "finding", f"{findings[0].code} {findings[0].message}")
     for call in expected:
-        for result, array in zip(model.results, call.outputs):
-            shape = result.inputs[0].shape
-            if shape is not None and not shape.fits(array.shape):
-                return Disagreement("check", "shape", f"{list(array.shape)} does not fit the inferred {shape}")
+        for tensor, array in zip(exact.outputs, call.outputs):
+            if tensor.shape is not None and not tensor.shape.fits(array.shape):
+                return Disagreement("check", "shape", f"{list(array.shape)} does not fit the inferred {tensor.shape}")
     return None
 
 

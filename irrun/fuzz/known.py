@@ -16,7 +16,7 @@ import numpy as np
 
 from irrun.departures import Departure, departures
 from irrun.fuzz.judging import Disagreement
-from irrun.fuzz.reasons import CHECKS, FIRST, LAST, Reason
+from irrun.fuzz.reasons import FIRST, LAST, Reason
 from irrun.growing.graphs import Graph
 
 __all__ = ["CONDITIONS", "NOT_REPEATED", "Explanation", "described", "explained", "explanations", "ordered"]
@@ -107,13 +107,9 @@ def ordered(
         yield from place(number)
 
 
-def explained(line: str, judge: str = "engine") -> str:
-    """Return the name of the first explanation of a description, or an empty text.
-
-    ``judge`` is ``engine`` or ``check``.
-    """
-    known = explanations() if judge == "engine" else [Explanation(*reason) for reason in CHECKS]
-    return next((explanation.name for explanation in known if explanation.explains(line)), "")
+def explained(line: str) -> str:
+    """Return the name of the first explanation of a description, or an empty text."""
+    return next((explanation.name for explanation in explanations() if explanation.explains(line)), "")
 
 
 # ---------------------------------------------------------------------------------------------

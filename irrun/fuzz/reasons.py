@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["CHECKS", "FIRST", "LAST", "Reason"]
+__all__ = ["FIRST", "LAST", "Reason"]
 
 
 class Reason(NamedTuple):
@@ -85,8 +85,3 @@ LAST: Final = (
     Reason("no regions", r"^crash RegionYolo-1 .*num=0"),
 )
 """What the pages leave open. These are tried after the departures."""
-
-CHECKS: Final = (
-    Reason("an inferred shape that assumes a dim of 1", r"^values .*Squeeze-\d+ .*does not fit the inferred"),
-)
-"""What explains a disagreement of irrun with its own check. No engine takes part in it, so that nothing else does."""

@@ -28,3 +28,13 @@ def test_constants_beyond_the_memory_show_nothing() -> None:
     nodes.append(Node("layer", find("Tile")[1], {}, [Ref(0), Ref(1)]))
     with pytest.raises(Invalid, match="IR604"):
         judge(Graph(1, nodes, [Ref(2)], [{}]))
+
+
+def test_a_squeezed_dim_that_is_not_one_is_no_finding() -> None:
+    """An open dim that Squeeze names may stay: the inferred shape that a run is held against assumes nothing."""
+    nodes = [
+        Node("parameter", type="f32", shape=(2, 3), data=np.ones((2, 3), np.float32)),
+        Node("constant", type="i64", shape=(1,), data=np.array([0])),
+        Node("layer", find("Squeeze")[1], {}, [Ref(0), Ref(1)]),
+    ]
+    assert judge(Graph(1, nodes, [Ref(2)], [{}], {0: frozenset({0})})) is None
