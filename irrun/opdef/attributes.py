@@ -54,7 +54,11 @@ _T = TypeVar("_T")
 
 
 def _int(text: str) -> int:
-    return int(_plain(text))
+    """Return an integer. One that neither i64 nor u64 holds raises ValueError: no reader of IR takes it."""
+    number = int(_plain(text))
+    if not -(1 << 63) <= number < 1 << 64:
+        raise ValueError(text)
+    return number
 
 
 def _item(text: str) -> int:

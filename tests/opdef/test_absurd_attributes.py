@@ -12,7 +12,7 @@ from irrun.conformance import read_suite
 from irrun.diagnostics import IrrunError
 from irrun.running.generate import draw
 
-_NUMBERS = ("1e309", "nan", "-1", "9223372036854775808", "1e-320", "", "5000", "2147483647")
+_NUMBERS = ("1e309", "nan", "-1", "9223372036854775808", "-" + "9" * 309, "1e-320", "", "5000", "2147483647")
 _ATTRIBUTE = re.compile(r'(?<=\s)(?!element_type|offset|size|shape)(\w+)="([^"]*\d[^"]*)"(?=[^<>]*/>)')
 _MEMORY = 1 << 26
 _MOST_SECONDS = 3
