@@ -29,8 +29,8 @@ def attend_in_place(
 
     All but the mask are f32: ``query`` is [B, H, L, E], ``key`` [B, G, S, E], ``value`` [B, G, S, Ev] and ``out``
     [B, H, L, Ev], where head h of the queries attends to head ``h * G // H`` of the keys and values. The mask is f32 or
-    boolean and broadcasts to [B, H, L, S]. Keys and values are read in place: the rows of a head have to follow each
-    other in memory.
+    boolean and broadcasts to [B, H, L, S]; a mask of more axes is left to others. Keys and values are read in place:
+    the rows of a head have to follow each other in memory.
     """
     if not (query.ndim == key.ndim == value.ndim == 4):
         return False
@@ -42,7 +42,7 @@ def attend_in_place(
     added, shown = _NONE
     if mask is not None:
         mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
-        if any(n not in (1, of) for n, of in zip(mask.shape, (batch, heads, queries, keys))):
+        if mask.ndim > 4 or any(n not in (1, of) for n, of in zip(mask.shape, (batch, heads, queries, keys))):
             return False
         mask = np.ascontiguousarray(mask)
         added, shown = (added, mask) if mask.dtype == np.bool_ else (mask, shown)

@@ -67,6 +67,10 @@ class Node:
     output: Any = field(default=None, init=False, repr=False, compare=False)
     """A constant that was built: a graph is built many times."""
 
+    def __post_init__(self) -> None:
+        if self.data is not None:
+            self.data = np.asarray(self.data)  # numpy computes a scalar from an array without axes
+
     @property
     def is_input(self) -> bool:
         """Whether the node is a parameter or a constant."""

@@ -78,9 +78,10 @@ def test_a_hidden_key_counts_nothing_however_large_its_score() -> None:
         (normal(1, 2, 4, 5), normal(1, 2, 3, 4), None),
         (normal(1, 3, 4, 5), normal(1, 3, 4, 4), None),
         (normal(1, 2, 4, 5), normal(1, 2, 4, 4), np.zeros((1, 1, 1, 3), np.float32)),
+        (normal(1, 2, 4, 5), normal(1, 2, 4, 4), np.zeros((1, 1, 1, 1, 4), np.float32)),
         (normal(1, 2, 0, 5), normal(1, 2, 0, 4), None),
     ],
-    ids=["columns", "lengths", "groups", "mask", "no keys"],
+    ids=["columns", "lengths", "groups", "mask", "axes of the mask", "no keys"],
 )
 def test_what_it_cannot_do_is_left_to_others(key: np.ndarray, value: np.ndarray, mask: np.ndarray | None) -> None:
     assert not attend_in_place(normal(1, 4, 1, 5), key, value, mask, 1, np.empty((1, 4, 1, 4), np.float32))

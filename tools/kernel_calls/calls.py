@@ -92,12 +92,16 @@ def calls(type: str, seed: int, number: int) -> Iterator[Call]:
 def _moved(
     exact: Executable, arrays: Sequence[np.ndarray], expected: Sequence[np.ndarray], rng: np.random.Generator
 ) -> list[np.ndarray]:
-    """Return how far each element of the results moves if the inputs are changed by rounding."""
+    """Return how far each element of the results moves if the inputs are changed by rounding.
+
+    The distance is infinite where NaN, an infinity or a number becomes another one of these three.
+    """
     moved = [np.zeros(array.shape) for array in expected]
     for _ in range(_ROUNDINGS):
         changed = [array * (1 + _around(rng, array)) + _around(rng, array) * _largest(array) / 4 for array in arrays]
         for by, other, array in zip(moved, exact([array.astype(np.float32) for array in changed]).arrays, expected):
             np.fmax(by, np.abs(other.astype(np.float64) - array), out=by)
+            by[(np.isnan(other) != np.isnan(array)) | (np.isinf(other) != np.isinf(array))] = np.inf
     return moved
 
 
@@ -115,6 +119,7 @@ def _difference(type: str, got: np.ndarray, expected: np.ndarray, allowed: float
         return f"{got.dtype}{got.shape} is not {expected.dtype}{expected.shape}"
     finite = np.isfinite(expected)
     unlike = (got != expected) & ~(np.isnan(got) & np.isnan(expected)) & ~(finite & np.isfinite(got))
+    unlike &= ~np.isinf(allowed)
     if type == _ATTENTION:
         unlike &= ~(np.isnan(got) & np.isinf(expected)) & ~(np.isnan(expected) & is_huge)
     if unlike.any():

@@ -96,13 +96,15 @@ def _numbers(options: argparse.Namespace, figures: _Figures) -> Iterator[Mapping
         yield dict.fromkeys(figures.types, number)
         number += 1
     while options.each and (types := figures.wanting(options.each)):
-        yield dict.fromkeys(types, number)
+        yield dict.fromkeys(figures.types if number < _SEARCHED else types, number)
         number += 1
         if number % _PROGRESS == 0:
             behind = min((count, name) for name, count in figures.kernels.items())
             print(f"{figures.calls.total()} calls, {figures.wrong.total()} wrong, least {behind}", flush=True)
 
 
+_SEARCHED = 40
+"""The rounds in which models of every type look for kernels. Later rounds make the types that reach a kernel."""
 _PROGRESS = 100
 """The rounds after which the progress is printed."""
 
