@@ -122,11 +122,11 @@ def grouped_attention(
     """Return the attention of queries [B, H, L, E] to keys [B, G, E, S] and values [B, G, S, Ev].
 
     Head h of the queries attends to head ``h * G // H`` of the keys and values, which are read in place. For other
-    shapes than these, and for G = H or 1, this is the same as ``attend``.
+    shapes than these, and for G = H, 1 or 0, this is the same as ``attend``.
     """
     query, key, value = asked.query, asked.key, asked.value
     groups = key.shape[1] if query.ndim == key.ndim == value.ndim == 4 else 1
-    if groups == 1 or groups == query.shape[1] or query.shape[1] % groups or value.shape[1] != groups:
+    if groups < 2 or groups == query.shape[1] or query.shape[1] % groups or value.shape[1] != groups:
         return attend(asked, out=out, on_tile_ready=on_tile_ready)
     batch, heads, queries, width = query.shape
     each = heads // groups

@@ -52,6 +52,8 @@ class BatchNormInference5(Op):
         with np.errstate(all="ignore"):
             scale = gamma / np.sqrt(variance + variance.dtype.type(self.epsilon))
             shift = beta - mean * scale
+        if not (np.isfinite(scale).all() and np.isfinite(shift).all()):
+            return None
         place = self.order[0]
 
         def call(

@@ -297,7 +297,8 @@ def _normalised(p: _Patterns, last: Step) -> _Match | None:
     if convolution is None or rank is None or any(array is None for array in known):
         return None
     gamma, beta, mean, variance = (array.astype(np.float64) for array in known if array is not None)
-    factors = gamma / np.sqrt(variance + getattr(last.op, "epsilon", 0))
+    with np.errstate(all="ignore"):
+        factors = gamma / np.sqrt(variance + getattr(last.op, "epsilon", 0))
     filters = _times(p, convolution, factors)
     if filters is None:
         return None
@@ -323,7 +324,8 @@ def _by_channel(factors: np.ndarray, shape: tuple[int, ...] | None) -> np.ndarra
 def _times(p: _Patterns, convolution: Step, factors: np.ndarray) -> int | None:
     """Multiply the filters of a convolution by one factor per output channel, and return their new slot.
 
-    Returns None if the filters are not constant, or if the convolution is not in f32 or f64.
+    Returns None if the filters are not constant, if the convolution is not in f32 or f64, or if a new filter is
+    infinite or NaN: a sum of such products is another one than the product of a sum.
     """
     filters = p.constants.get(convolution.reads[1])
     value = p.values[convolution.reads[1]]
@@ -334,7 +336,9 @@ def _times(p: _Patterns, convolution: Step, factors: np.ndarray) -> int | None:
     axis = _FILTERED[convolution.op.type]
     grouped = convolution.op.type.startswith("Group")
     shape = [n if i == axis or (grouped and i == 0) else 1 for i, n in enumerate(filters.shape)]
-    return p.constant((filters * factors.reshape(shape)).astype(filters.dtype))
+    with np.errstate(all="ignore"):
+        scaled = (filters * factors.reshape(shape)).astype(filters.dtype)
+    return p.constant(scaled) if np.isfinite(scaled).all() else None
 
 
 def _unbroadcast(p: _Patterns, last: Step) -> _Match | None:

@@ -3,6 +3,8 @@
 import ml_dtypes
 import numpy as np
 
+import irrun
+from irrun import build as b
 from kit import *
 
 _DATA = np.array([[[1, 2], [3, 4]], [[5, 6], [7, 8]]], np.float32)
@@ -72,3 +74,12 @@ CASES = (
     ]
     + [Case("constants", "BatchNormInference-5", _inputs(2, 3, 4), {"epsilon": 0.25}, constants=[1, 2, 3, 4])]
 )
+
+
+def test_a_variance_of_zero() -> None:
+    """The difference to the mean divided by 0 is infinite, also with constant statistics: shifts of NaN are not made."""
+    data = b.parameter([1, 1, 2], "f32", name="data")
+    ones = np.ones(1, np.float32)
+    y = b.BatchNormInference(data, *map(b.constant, (ones, ones, ones, 0 * ones)), epsilon=0)
+    feed = np.array([[[3, -1]]], np.float32)
+    np.testing.assert_array_equal(irrun.compile(b.model({"y": y}), exact=False)([feed])[0], [[[np.inf, -np.inf]]])

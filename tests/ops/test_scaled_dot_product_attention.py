@@ -7,6 +7,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import irrun
+from irrun import build as b
 from irrun.kernels.attention import Attention, attention
 from kit import *
 
@@ -127,3 +129,13 @@ def test_large_values_stay_finite(score: float) -> None:
     with np.errstate(over="ignore"):
         result = attention(Attention(query, key, value, 1.0))
     np.testing.assert_allclose(result, [[[2e30]]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_keys_without_heads(causal: bool) -> None:
+    """One head of queries is broadcast to no heads of keys: there is no result."""
+    shapes = {"query": [1, 1, 2, 4], "key": [1, 0, 3, 4], "value": [5, 1, 3, 4]}
+    inputs = [b.parameter(shape, "f32", name=name) for name, shape in shapes.items()]
+    model = b.model({"y": b.ScaledDotProductAttention(*inputs, causal=causal)}, inputs=inputs)
+    y = irrun.compile(model, exact=False)([np.ones(shape, np.float32) for shape in shapes.values()])[0]
+    assert y.shape == (5, 0, 2, 4)

@@ -211,6 +211,17 @@ def test_batch_norm_becomes_part_of_the_filters(kind: str) -> None:
     assert watch(executable, [random(2, 6, 7, 8)]).layers == [f"{kind}+BatchNormInference"]
 
 
+def test_a_variance_of_zero_stays_apart() -> None:
+    """A channel is divided by 0. Filters times infinity would be NaN where the definition is infinite."""
+    x = b.parameter([2, 6, 7, 8], "f32", name="x")
+    statistics = [random(4), random(4), random(4), np.array([0.5, 0, 1, 0], np.float32)]
+    model = b.model({"y": b.BatchNormInference(_around("Convolution", x), *statistics, epsilon=0)})
+    feed = np.abs(random(2, 6, 7, 8))
+    results = [irrun.compile(model, exact=exact)([feed])[0] for exact in (False, True)]
+    assert np.isinf(results[1]).any()
+    np.testing.assert_allclose(*results, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("factors", [random(1, 1, 5, 1), random(6), random(2, 4, 1, 1), random(1, 4, 5, 6)])
 def test_other_factors_stay(factors: np.ndarray) -> None:
     x = b.parameter([2, 6, 5, 6], "f32", name="x")
