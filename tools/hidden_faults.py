@@ -1,4 +1,6 @@
-"""Hide faults in networks, some smaller than the precision's own error, and see whether ``compare`` names the layer.
+"""Hide faults in networks, some smaller than the precision's own error, and see whether a layer is named.
+
+``compare`` and ``bisect`` are asked, with the same sides.
 
 ``python -m tools hidden_faults 15 0`` hides 15 faults, drawn with the seed 0, and runs OpenVINO with its default and in
 f32. It prints for each what is named, and how many outputs of the healthy network agree.
@@ -18,7 +20,7 @@ from typing import Final
 import numpy as np
 
 import irrun
-from irrun.debug import compare
+from irrun.debug import bisect, compare
 from irrun.model import Layer, Model, is_constant
 from language_models import decoder
 from small_networks import bert, resnet
@@ -109,9 +111,13 @@ def main() -> None:
                 comparison = compare(str(path), f"{side}:{fault.path}")
                 named = "nothing" if comparison.first is None else comparison.first.layer.name
                 counts[side] += named == fault.layer
+                bisection = bisect(str(path), f"{side}:{fault.path}")
+                parts = [layer.name for layer in bisection.layers]
+                counts[f"{side} bisected"] += parts == [fault.layer]
                 inside = all(output.agrees for output in comparison.outputs)
                 where = "hidden in the outputs" if inside else "seen in the outputs"
-                print(f"{path.stem} {fault.kind} {fault.layer}: {side} names {named}, {where}", flush=True)
+                of = f"{path.stem} {fault.kind} {fault.layer}: {side}"
+                print(f"{of}: compare names {named}, bisect {', '.join(parts) or 'nothing'}; {where}", flush=True)
     print(dict(counts), f"of {count} faults and {len(paths)} healthy networks")
 
 

@@ -80,8 +80,9 @@ def command(settings: Settings) -> int:
     """Find the smallest part of a model that an engine gets wrong.
 
     REFERENCE and CANDIDATE are written as for `irrun compare`. The reference has to show inner values. The candidate
-    is an IR file that irrun or OpenVINO runs, of which only outputs are looked at: parts of the model are run on true
-    inputs, until the smallest part remains that is as wrong as the whole.
+    is an IR file that irrun or OpenVINO runs. Each layer is judged by what its precision explains, and the first layer
+    whose own error is larger is the part. With tolerances, or if a fault vanishes when layers are watched, parts of
+    the model are run on true inputs, until the smallest part remains that is as wrong as the whole.
 
     Exit status: 0 both agree, 1 they differ, or the candidate refuses, crashes or takes too long, 2 bad usage or an
     unreadable input.
@@ -133,7 +134,8 @@ def _print(bisection: Bisection, form: str) -> None:
     show_inputs(out, bisection.pairs)
     out.print()
     if bisection.verdict == "agree":
-        out.print("agree: the outputs are within the tolerances")
+        explained = "no error is larger than the precision explains"
+        out.print(f"agree: {explained if bisection.by_budgets else 'the outputs are within the tolerances'}")
         return
     _print_layers(out, bisection)
 
@@ -150,5 +152,7 @@ def _print_layers(out: Console, bisection: Bisection) -> None:
             out.print(printable(line))
     elif wrong.verdict == "differ":
         out.print(f"the largest error of its outputs is {wrong.excess:.3g} times the tolerance")
-    if bisection.part is None:
+    if bisection.part is None and bisection.by_budgets:
+        out.print("the layer alone is within the tolerances: there is no part to write")
+    elif bisection.part is None:
         out.print("no smaller part shows the fault: the reference shows too few values, or the whole model is needed")

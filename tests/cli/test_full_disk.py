@@ -45,7 +45,7 @@ COMMANDS = {
     "trace": ("run deep.xml --trace t.json", "t.json"), "report": ("report deep.xml -o r.html", "r.html"), "graph": ("show deep.xml --graph g.svg", "g.svg"),
     "extract": ("extract m.xml --to y -o part.xml", "part.xml"), "edit": ("edit m.xml --rename-layer y=z -o e.xml", "e.xml"), "fix": ("check wrong.xml --fix", "wrong.xml"),
     "batch": ("batch m.xml in0.npy in1.npy -o outs", "outs/"), "stack": ("batch m.xml in0.npy in1.npy -o outs.npy", "outs"),
-    "schema": ("schema -o s.rng", "s.rng"), "bisect": ("bisect m.xml irrun:m.xml -o bi", "input0.bin"), "results": ("conformance run irrun -o c.jsonl --only Tile-1/*", ""),
+    "schema": ("schema -o s.rng", "s.rng"), "bisect": ("bisect m.xml irrun:m.xml -o bi", "0.bin"), "results": ("conformance run irrun -o c.jsonl --only Tile-1/*", ""),
 }  # fmt: skip
 """A command for each writer, and the end of the path that the message names. Some write to the temporary folder first."""
 _KEPT = ("index.json", "lock", "manifest.json", "c.jsonl")

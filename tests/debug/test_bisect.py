@@ -20,6 +20,7 @@ from irrun import surgery
 from irrun.cli import cli
 from irrun.debug import Bisection, Tolerances, bisect, compare, write_reproduction
 from irrun.debug.bisection import anonymized
+from irrun.debug.tolerances import Limit
 from irrun.engines import parse_side
 from irrun.model import Model
 from places import DEPARTURES
@@ -120,15 +121,37 @@ def test_around_and_inside_a_body(old: str, new: str, layer: str, tmp_path: Path
 
 
 def test_a_fault_that_the_second_sample_shows(tmp_path: Path) -> None:
-    """The variable is assigned a wrong value, so that the first output is right."""
+    """The variable is assigned a wrong value, so that the first output is right: tolerances need a second sample."""
     x = b.parameter([1, 4], "f32", name="x")
     state = b.ReadValue(np.zeros((1, 4), np.float32), variable_id="s", variable_type="f32", variable_shape=[1, 4])
     kept = b.Multiply(b.Add(state, x, name="sum"), weights(1, 4), name="kept")
     model = b.model(b.Add(b.Tanh(state), x, name="y"), sinks=[b.Assign(kept, variable_id="s")])
     good, bad = planted(model, tmp_path, ('name="kept" type="Multiply"', 'name="kept" type="Add"'))
     sample = {"x": np.ones((1, 4), np.float32)}
-    assert bisect(good, bad, [sample]).verdict == "agree"
-    assert names(bisect(good, bad, [sample, sample, sample])) == ["kept"]
+    tolerances = Tolerances().overridden(Limit(1e-4))
+    assert bisect(good, bad, [sample], tolerances=tolerances).verdict == "agree"
+    assert names(bisect(good, bad, [sample] * 3, tolerances=tolerances)) == ["kept"]
+    assert names(bisect(good, bad, [sample])) == ["kept"]
+
+
+def test_an_error_that_the_outputs_hide(tmp_path: Path) -> None:
+    """The output is within its tolerance. The layer is named by its own error, and no part alone shows it."""
+    x = b.parameter([4, 16], "f32", name="x")
+    y = b.Add(b.MatMul(x, weights(16, 8), name="product"), np.full(8, 1e4, np.float32), name="y")
+    good, bad = str(tmp_path / "good.xml"), str(tmp_path / "bad.xml")
+    irrun.save_model(b.model(y), good)
+    irrun.save_model(irrun.read_model(good), bad)
+    model = irrun.read_model(good)
+    (matrix,) = [feeds[1][0] for id, feeds in model.feeds.items() if model.layers[id].name == "product" and feeds[1]]
+    data = bytearray(Path(good).with_suffix(".bin").read_bytes())
+    start = int(model.layers[matrix].attributes["offset"])
+    data[start : start + 4] = (np.frombuffer(data, np.float32, 1, start) * np.float32(1.002)).tobytes()
+    Path(bad).with_suffix(".bin").write_bytes(data)
+    assert bisect(good, bad, tolerances=Tolerances().overridden(Limit(1e-4))).verdict == "agree"
+    found = bisect(good, bad)
+    assert names(found) == ["product"]
+    assert found.wrong is not None
+    assert "what the precision explains" in found.wrong.message
 
 
 def test_a_fault_behind_a_variable(tmp_path: Path) -> None:

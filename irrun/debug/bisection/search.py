@@ -1,9 +1,10 @@
 """Find the smallest part of a model that a candidate computes wrongly, by running parts of it on true inputs.
 
-The candidate shows nothing but outputs: each question is whether a part, cut out of its model and run on the values
-that the reference has at the cut, gives the values that the reference has at its end. Two binary searches over the
-topological order answer where the faulty part begins and where it ends. No output is added inside a part, so that a
-fault in layers which the candidate fuses stays there.
+Where budgets can judge, the layers are watched first: a layer whose own error its precision does not explain is the
+part. A fault that vanishes when layers are watched is searched with outputs alone: each question is whether a part, cut
+out of its model and run on the values that the reference has at the cut, gives the values that the reference has at its
+end. Two binary searches over the topological order answer where the faulty part begins and where it ends. No output is
+added inside a part, so that a fault in layers which the candidate fuses stays there.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ import numpy as np
 
 from irrun.api import read_model
 from irrun.debug.bisection.judging import Question, Wrong, is_alike, judge
+from irrun.debug.bisection.observed import by_budgets, is_explained, own_wrong, place_of
 from irrun.debug.bisection.regions import Output, Part, Region
 from irrun.debug.bisection.truth import Truth, interface, load_reference
 from irrun.debug.bisection.twins import Twins
+from irrun.debug.comparison import compare
 from irrun.debug.inputs import Feeding, Inputs
 from irrun.debug.metrics import measure
 from irrun.debug.pairing import InputPair, Pairing, Renames, by_name_or_structure, pair_outputs, renamed
-from irrun.debug.results import Verdict, input_records, nothing_to_compare
+from irrun.debug.results import Comparison, Verdict, input_records, nothing_to_compare
+from irrun.debug.results import Layer as Compared
 from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import EngineError, diagnostic
@@ -71,6 +75,8 @@ class Bisection:
     """The name of the candidate's engine, with its version."""
     pairs: tuple[InputPair, ...] = ()
     """The inputs that get the same values."""
+    by_budgets: bool = False
+    """Whether budgets decided: what the precision in effect explains. Otherwise, tolerances did."""
 
     def record(self) -> dict[str, Any]:
         """Return the bisection as a dict for JSON, with the pairs of inputs."""
@@ -82,6 +88,7 @@ class Bisection:
             "message": message,
             "runs": self.runs,
             "candidate": self.candidate,
+            "judged_by": "budgets" if self.by_budgets else "tolerances",
             "inputs": input_records(self.pairs),
         }
 
@@ -106,6 +113,9 @@ def bisect(
     The samples are run in order, and the state of a model is kept from one to the next. ``on_run(runs, layers)`` is
     called before each run of the candidate with the number of layers in the part.
 
+    Without tolerances, and if irrun runs the reference's model, budgets decide, as in ``compare``: outputs that are no
+    more wrong than the precision in effect explains agree, and the first layer whose own error is larger is the part.
+
     Raises EngineError: IR701 for a side that cannot be bisected, IR702 for an engine that does not start, IR704 if the
     reference fails or shows no values, IR707 if inputs cannot be paired. Raises the errors of ``irrun.read_model`` for
     the candidate's model, and FeedError for inputs that do not fit.
@@ -129,7 +139,14 @@ def bisect(
         truth = Truth(feeding, model, arrays, {other: place for place, other in pairs.items()}, renames or {})
         search = _Search(truth, engine, tolerances or Tolerances(), folder, on_run)
         search.twins = Twins(subject, of_candidate, engine, folder, limits, stack)
-        return replace(search.bisect(model), pairs=feeding.pairs)
+
+        def watched() -> Comparison:
+            return compare(
+                of_reference, of_candidate, arrays, keep_state=True, limits=limits, pairing=pairing, renames=renames
+            )
+
+        by_tolerances = (tolerances or Tolerances()) != Tolerances() or subject.model is None
+        return replace(search.bisect(model, None if by_tolerances else watched), pairs=feeding.pairs)
 
 
 class _Search:
@@ -150,15 +167,37 @@ class _Search:
         self.is_strict = False
         """Whether each part that fails has a healthy twin. If not, the last one alone has."""
 
-    def bisect(self, model: Model) -> Bisection:
-        """Return the smallest wrong part of a model."""
-        wrong = self._whole(model)
+    def bisect(self, model: Model, watch: Callable[[], Comparison] | None) -> Bisection:
+        """Return the smallest wrong part of a model. ``watch`` compares all its layers; without it, outputs decide."""
+        wrong, budgets = self._whole(model), False
+        if watch is not None and (wrong is None or wrong.verdict == "differ"):
+            watched = watch()
+            budgets = by_budgets(watched)
+            if budgets and watched.first is not None:
+                self._require_right_inputs()
+                if (found := self._named(model, watched.first.layer)) is not None:
+                    return found
+            elif budgets and watched.agrees and wrong is not None and is_explained(watched, wrong):
+                wrong = None
         if wrong is None:
-            return Bisection("agree", None, (), self.runs, candidate=self.engine.name)
+            return Bisection("agree", None, (), self.runs, candidate=self.engine.name, by_budgets=budgets)
         self._require_right_inputs()
         results = [model.results[at].id for at in wrong.outputs] or [result.id for result in model.results]
         region = Region.of(model, self._known(model, ""), results)
         return self._narrowed(region, "", wrong)
+
+    def _named(self, model: Model, layer: Compared) -> Bisection | None:
+        """Return the part of a layer whose own error is not explained, or None if the candidate has no such layer."""
+        place = place_of(model, layer.candidate)
+        if place is None:
+            return None
+        owner, id, prefix = place
+        region = Region.of(owner, self._known(owner, prefix), [result.id for result in owner.results]).only([id])
+        if not region.layers:
+            return None
+        answer, wrong = self._ask(region, 0, None), own_wrong(layer)
+        shown = answer if answer is not None and answer.wrong is not None else None
+        return replace(self._result(region, prefix, shown, wrong), by_budgets=True)
 
     def _require_right_inputs(self) -> None:
         """Raise EngineError (IR707) if inputs that were paired by position feed other layers than in the reference."""
