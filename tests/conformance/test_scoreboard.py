@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from grouped import each
+from irrun import build as b
 from irrun.conformance import Case, Result, Run, Scoreboard, Suite, markdown, score, scoreboard
 from irrun.conformance.claims import claims_of, parsed
 from irrun.conformance.scoreboard import with_table
 from irrun.conformance.suite import Step, tensor_record
 from irrun.diagnostics import ReadError
+from irrun.ir.write import to_xml
 
 ENGINE = "OpenVINO 2024.6.0 CPU f32"
 
@@ -217,6 +219,22 @@ def test_what_a_narrower_type_cannot_hold_is_not_claimed(array: np.ndarray, cove
     step = Step(inputs=records) if field == "inputs" else Step(outputs=records)
     case = replace(_case("Add-1/call/x", "values"), steps=[Step(), step])
     assert parsed("v", _FILE).covers(case, "V 2.0") == covers
+
+
+@each(
+    "array, covers",
+    [
+        (np.array([2**31 - 1]), True),
+        (np.array([2**31]), False),
+        (np.zeros(2, np.float32), True),
+        (np.zeros(2, np.float16), False),  # the file claims f32
+    ],
+)
+def test_constants_count(array: np.ndarray, covers: bool) -> None:
+    claims = parsed("v", _FILE.replace('types = ["f32"]', 'types = ["f32", "i64"]'))
+    model = to_xml(b.model(b.Abs(b.constant(array)))).decode()
+    case = replace(_case("Add-1/call/x", "values"), xml=model, bin=array.tobytes())
+    assert claims.covers(case, "V 2.0") == covers
 
 
 @each("old, new, said", [("says", "say", "say"), ("vendor", "vendors", "vendors"), ("[opsets]", "[opsets", "line")])

@@ -104,6 +104,8 @@ GENERATORS: list[tuple[str, str, dict[str, Any], list[Any], Any]] = [
     ("beyond-output-type", "Range-4", {"output_type": "f32"}, _range(5, 0, -1), False),
     ("accumulated", "Range-4", {"output_type": "f16"}, _range(2047, 2051, 1), [False, False, False, True]),
     ("accumulated", "Range-4", {"output_type": "i32"}, _range(0, 2, 1), False),
+    ("cut-first", "Range-4", {"output_type": "i32"}, _range(-1.9, 1.9, 1.5), True),
+    ("cut-first", "Range-4", {"output_type": "i32"}, _range(0.9, 2.7, 1), False),
 ]  # fmt: skip
 
 _NEAREST = {"mode": "nearest"}
@@ -179,8 +181,10 @@ ALGEBRA: list[tuple[str, str, dict[str, Any], list[Any], Any]] = [
     ("both-ways", "MVN-2", _MVN | {"reduction_axes": [1]}, [None], False),
     ("axis-twice", "MVN-6", _MVN | {"eps_mode": "inside_sqrt"}, [_ROW, kit.i64(0, -1)], True),
     ("axis-twice", "MVN-6", _MVN | {"eps_mode": "inside_sqrt"}, [_ROW, kit.i64(0)], False),
-    ("zeros-of-no-axes", "NormalizeL2-1", _L2, [kit.f32([0, 1]), kit.i64()], [True, False]),
-    ("zeros-of-no-axes", "NormalizeL2-1", _L2, [kit.f32([0, 1]), kit.i64(0)], False),
+    ("no-axes", "NormalizeL2-1", _L2, [kit.f32([0, 1]), kit.i64()], True),
+    ("sizes-as-inputs", "Col2Im-15", {}, [kit.f32([[[0]]]), kit.i64([1, 1]), kit.i64([1, 1])], True),
+    ("sizes-as-inputs", "Col2Im-15", {"output_size": "1,1", "kernel_size": "1,1"}, [kit.f32([[[0]]])], False),
+    ("no-axes", "NormalizeL2-1", _L2, [kit.f32([0, 1]), kit.i64(0)], False),
     ("overflowing-sum", "Einsum-7", {"equation": "i->"}, [np.array([100, 28], np.int8)], True),
     ("overflowing-sum", "Einsum-7", {"equation": "i->"}, [np.array([100, 27], np.int8)], False),
     ("beyond-the-sequence", "AUGRUSequence-5", _GRU, [np.ones((2, 2, 1)), None, kit.i64(0, 1)], (np.array([[[[True], [True]]], [[[False], [True]]]]), np.array([[[True]], [[False]]]))),

@@ -17,17 +17,18 @@ example:
 
 ``names`` is a pattern of the names that the engine gives itself. ``operations`` are patterns of versions (``Tile-1``),
 ``without`` those that a page excludes, ``types`` element types, ``declarations`` how tensors are declared. A case is
-claimed if claims cover its operation, all its element types and its declaration; what no claim of a file mentions
-(``types``, say) is not restricted. ``computed`` gives the types in which other types are computed (``i64 = "i32"``): a
-case with a number beyond their range, in an input or an expected output, is not claimed. A claim with ``releases`` is
-about versions of the engine that begin so. ``opsets`` is the newest operation set of a version.
+claimed if claims cover its operation, its declaration and all its element types, also those of constants; what no claim
+of a file mentions (``types``, say) is not restricted. ``computed`` gives the types in which other types are computed
+(``i64 = "i32"``): a case with a number beyond their range, in an input, a constant or an expected output, is not
+claimed. A claim with ``releases`` is about versions of the engine that begin so. ``opsets`` is the newest operation set
+of a version.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
@@ -35,6 +36,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs)
 
 from irrun.conformance.suite import Case
 from irrun.engines.values import read_tensor
@@ -80,7 +82,10 @@ class Claims:
             any(_matches(case.operation, claim.operations) for claim in claims)
             and not any(_matches(case.operation, claim.without) for claim in claims)
             and (newest is None or int(case.operation.rpartition("-")[2]) <= newest)
-            and _within(case.types, [type for claim in claims for type in claim.types])
+            and _within(
+                [*case.types, *(type for type, _ in _constants(case))],
+                [type for claim in claims for type in claim.types],
+            )
             and _within([case.declaration], [kind for claim in claims for kind in claim.declarations])
             and all(_holds(case, claim.computed) for claim in claims)
         )
@@ -104,12 +109,27 @@ def _within(found: Sequence[str], claimed: Sequence[str]) -> bool:
 
 def _holds(case: Case, computed: Mapping[str, str]) -> bool:
     """Return whether the types in which others are computed can hold all numbers that go in and are to come out."""
-    return not any(
-        _is_beyond(read_tensor(record), computed[record["type"]])
-        for step in case.steps
-        for record in (*step.inputs, *step.outputs)
-        if record["type"] in computed
-    )
+    if not computed:
+        return True
+    records = [record for step in case.steps for record in (*step.inputs, *step.outputs)]
+    tensors = [(record["type"], read_tensor(record)) for record in records if record["type"] in computed]
+    for type, data in _constants(case):
+        if type in computed:
+            tensors.append((type, np.frombuffer(data, ELEMENT_TYPES[type].dtype)))
+    return not any(_is_beyond(array, computed[type]) for type, array in tensors)
+
+
+def _types(case: Case) -> list[str]:
+    return [*case.types, *(type for type, _ in _constants(case))]
+
+
+def _constants(case: Case) -> Iterator[tuple[str, bytes]]:
+    """Yield the element type and the bytes of each constant of the model, also of those in bodies."""
+    for layer in etree.fromstring(case.xml.encode()).iter("layer"):
+        data = layer.find("data")
+        if layer.get("type") == "Const" and data is not None:
+            offset, size = int(data.get("offset", 0)), int(data.get("size", 0))
+            yield data.get("element_type", ""), case.bin[offset : offset + size]
 
 
 def _is_beyond(array: np.ndarray, type: str) -> bool:

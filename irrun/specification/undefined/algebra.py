@@ -69,12 +69,15 @@ def _axis_twice(op: Any, inputs: Inputs) -> Undefined:
     return len({axis % max(1, data.ndim) for axis in axes.tolist()}) < axes.size
 
 
-def _zeros_of_no_axes(op: Any, inputs: Inputs) -> Undefined:
-    """A zero that is divided by itself: the page gives the other elements only."""
-    data, axes = inputs
-    if data is None or axes is None:
-        return True
-    return not axes.size and data == 0
+def _no_axes(op: Any, inputs: Inputs) -> Undefined:
+    """Empty ``axes``: the formula keeps the sign and uses ``eps``, and a sentence asks for 1."""
+    axes = inputs[1]
+    return axes is None or not axes.size
+
+
+def _sizes_as_inputs(op: Any, inputs: Inputs) -> Undefined:
+    """Sizes that are inputs, while the page has attributes for them."""
+    return len(inputs) > 1
 
 
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
@@ -83,8 +86,9 @@ BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "both-ways": _both_ways,
     "even-size": _even_size,
     "negative-axes": _negative_axes,
+    "no-axes": _no_axes,
     "no-deviation": _no_deviation,
     "other-inputs": _other_inputs,
     "singular": _singular,
-    "zeros-of-no-axes": _zeros_of_no_axes,
+    "sizes-as-inputs": _sizes_as_inputs,
 }

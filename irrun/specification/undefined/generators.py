@@ -67,10 +67,21 @@ def _accumulated(op: Any, inputs: Inputs) -> Undefined:
     return added.astype(np.float64) != exact.astype(dtype).astype(np.float64)
 
 
+def _cut_first(op: Any, inputs: Inputs) -> Undefined:
+    """Fractions of which an integer output has another number of elements if they are cut off first."""
+    given = np.array([np.nan if array is None else float(array.item()) for array in inputs])
+    cut = np.trunc(given)
+    if not op.output_type.is_integer or not np.isfinite(given).all() or 0 in (given[2], cut[2]):
+        return False
+    counts = {max(0, int(np.ceil((stop - start) / step))) for start, stop, step in (given, cut)}
+    return len(counts) > 1
+
+
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "accumulated": _accumulated,
     "beyond-output-type": _beyond_output_type,
     "bits-of-a-number": _bits_of_a_number,
+    "cut-first": _cut_first,
     "diagonal-outside": _diagonal_outside,
     "drawn-at-random": _drawn_at_random,
     "no-seed": _no_seed,
