@@ -1,7 +1,7 @@
 """Draw failures that an engine is charged with, and write their adjudication: `python -m tools adjudication FOLDER`.
 
 FOLDER holds results of engines, as `irrun conformance scoreboard -o FOLDER` writes them. A seed draws rows of the suite
-whose verdict rests on the page alone. docs/results/adjudication.toml has a person's verdict on each of them, by case:
+whose verdict rests on the page alone. docs/adjudication.toml has a person's verdict on each of them, by case:
 
     ["Tile-1/call/both"]
     verdict = "stands"
@@ -29,7 +29,7 @@ from places import ROOT
 __all__ = ["PAGE", "VERDICTS", "Failure", "charged", "drawn", "page", "unjudged"]
 
 PAGE: Final = ROOT / "docs" / "adjudication.md"
-RULINGS: Final = ROOT / "docs" / "results" / "adjudication.toml"
+RULINGS: Final = ROOT / "docs" / "adjudication.toml"
 VERDICTS: Final = ("stands", "page silent", "irrun's misreading")
 
 Failure = tuple[Case, str, Result]

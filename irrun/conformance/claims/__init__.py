@@ -34,9 +34,9 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+from xml.etree import ElementTree
 
 import numpy as np
-from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]  (no stubs)
 
 from irrun.conformance.suite import Case
 from irrun.engines.values import read_tensor
@@ -125,7 +125,7 @@ def _types(case: Case) -> list[str]:
 
 def _constants(case: Case) -> Iterator[tuple[str, bytes]]:
     """Yield the element type and the bytes of each constant of the model, also of those in bodies."""
-    for layer in etree.fromstring(case.xml.encode()).iter("layer"):
+    for layer in ElementTree.fromstring(case.xml).iter("layer"):
         data = layer.find("data")
         if layer.get("type") == "Const" and data is not None:
             offset, size = int(data.get("offset", 0)), int(data.get("size", 0))
