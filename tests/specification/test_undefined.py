@@ -182,7 +182,7 @@ ALGEBRA: list[tuple[str, str, dict[str, Any], list[Any], Any]] = [
     ("axis-twice", "MVN-6", _MVN | {"eps_mode": "inside_sqrt"}, [_ROW, kit.i64(0, -1)], True),
     ("axis-twice", "MVN-6", _MVN | {"eps_mode": "inside_sqrt"}, [_ROW, kit.i64(0)], False),
     ("no-axes", "NormalizeL2-1", _L2, [kit.f32([0, 1]), kit.i64()], True),
-    ("sizes-as-inputs", "Col2Im-15", {}, [kit.f32([[[0]]]), kit.i64([1, 1]), kit.i64([1, 1])], True),
+    ("sizes-as-inputs", "Col2Im-15", {}, [kit.f32([[[0]]]), kit.i64(1, 1), kit.i64(1, 1)], True),
     ("sizes-as-inputs", "Col2Im-15", {"output_size": "1,1", "kernel_size": "1,1"}, [kit.f32([[[0]]])], False),
     ("no-axes", "NormalizeL2-1", _L2, [kit.f32([0, 1]), kit.i64(0)], False),
     ("overflowing-sum", "Einsum-7", {"equation": "i->"}, [np.array([100, 28], np.int8)], True),
