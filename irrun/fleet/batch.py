@@ -88,15 +88,18 @@ class Batch:
             return
         name = f"irrun-{Path(self.job.model).stem if isinstance(self.job.model, str) else self.job.model.path}"
         again: list[_Task] = []
-        for task, done in workers.results(_compute, self._tasks(), name):
-            if isinstance(done, Lost) and task.stop - task.start > 1:
-                again += [replace(task, job=replace(task.job, batch=1), start=n, stop=n + 1) for n in _numbers(task)]
-                continue
-            yield self._progress(task, done)
-        if again:  # one of several inputs has ended its process: which one?
-            for task, done in workers.results(_compute, again, name):
+        try:
+            for task, done in workers.results(_compute, self._tasks(), name):
+                if isinstance(done, Lost) and task.stop - task.start > 1:
+                    alone = replace(task.job, batch=1)
+                    again += [replace(task, job=alone, start=n, stop=n + 1) for n in _numbers(task)]
+                    continue
                 yield self._progress(task, done)
-        _sweep(self.target)  # what a lost process of this run has left
+            if again:  # one of several inputs has ended its process: which one?
+                for task, done in workers.results(_compute, again, name):
+                    yield self._progress(task, done)
+        finally:
+            _sweep(self.target)  # what a process has left that was lost, or was ended because another one failed
         if misfits := self.target.finish(len(self.inputs)):
             yield Progress(-len(misfits), misfits)
 

@@ -285,3 +285,28 @@ def test_what_a_lost_process_leaves_is_removed(tripler: Path, tmp_path: Path) ->
     ready.close()
     assert not litter.exists()
     assert sorted(contents(tmp_path / "out")) == ["0.npy", "1.npy", "2.npy"]
+
+
+class _Failing:
+    """Workers of which one is ended while it writes, because the disk of another one is full."""
+
+    jobs = 1
+
+    def __init__(self, litter: Path) -> None:
+        self.litter = litter
+
+    def results(self, function: Any, tasks: Any, name: str) -> Any:
+        self.litter.write_bytes(b"")
+        raise OSError("the disk is full")
+        yield
+
+
+def test_what_an_ended_process_leaves_is_removed(tripler: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    np.save(tmp_path / "in" / "0.npy", numbers(1)[0])
+    ready = prepare(str(tripler), None, [str(tmp_path / "in")], str(tmp_path / "out"))
+    litter = tmp_path / "out" / ".0.npy.0123abcd.part"
+    with pytest.raises(OSError, match="the disk is full"):
+        next(ready.run(_Failing(litter)))
+    ready.close()
+    assert not litter.exists()
