@@ -27,6 +27,8 @@ _LONGEST_BAR_POWER: Final = 0
 """The power of ten of an error with the longest bar: the error is as large as the value."""
 _MAX_SHOWN_LAYERS: Final = 12
 """The most layers in the table of those that differ."""
+_MAX_UNSEEN: Final = 4
+"""The most layers that are named of those whose values a side does not show."""
 
 
 def show(out: Console, comparison: Comparison) -> None:
@@ -62,6 +64,7 @@ def show(out: Console, comparison: Comparison) -> None:
     else:
         _show_outputs_only(out, comparison)
     if comparison.failure is None:
+        _show_unseen(out, comparison)
         _show_default(out, comparison)
 
 
@@ -194,6 +197,14 @@ def _show_agreement(out: Console, comparison: Comparison) -> None:
 
 def _of_budget(budget: Budget) -> str:
     return f"{budget.excess:.2g} of what it allows" if budget.excess < math.inf else "a flip that it does not allow"
+
+
+def _show_unseen(out: Console, comparison: Comparison) -> None:
+    """Print which inner values a side does not show: it runs the model, but not with these as further outputs."""
+    for side in ("reference", "candidate"):
+        if names := [f'"{printable(layer)}"' for role, layer in comparison.unseen if role == side]:
+            shown = names[:_MAX_UNSEEN] + [f"{len(names) - _MAX_UNSEEN} more"] * (len(names) > _MAX_UNSEEN)
+            out.print(f"   = not compared, for the {side} refuses the model while it shows them: {', '.join(shown)}")
 
 
 def _show_default(out: Console, comparison: Comparison) -> None:

@@ -116,6 +116,7 @@ def _comparison(fields: dict[str, Any]) -> Comparison:
         tuple(InputPair(**pair) for pair in fields.get("inputs", ())),
         fields.get("properties", ({}, {})),
         fields.get("processor", ""),
+        fields.get("unseen", ()),
     )
 
 

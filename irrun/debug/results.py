@@ -140,6 +140,9 @@ class Comparison:
     """The properties in effect of both engines."""
     processor: str = ""
     """The processor on which both ran."""
+    unseen: tuple[tuple[str, str], ...] = ()
+    """The layers that were not compared: a side, ``reference`` or ``candidate``, runs the model, but refuses to run it
+    while it shows the value of this layer."""
 
     @property
     def agrees(self) -> bool:
@@ -166,6 +169,7 @@ def record(comparison: Comparison) -> dict[str, Any]:
         "inputs": input_records(comparison.inputs),
         "properties": dict(zip(("reference", "candidate"), map(dict, comparison.properties))),
         "processor": comparison.processor,
+        "unseen": [{"side": side, "layer": layer} for side, layer in comparison.unseen],
     }
     if comparison.failure is None:
         return fields

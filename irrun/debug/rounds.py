@@ -243,6 +243,8 @@ class Rounds:
             outcome = side.subject.engine.infer(feeds, paired, measure, None if self.judge is None else repeat)
         if not isinstance(outcome, Outputs):
             return outcome
+        if outcome.unseen:
+            self._leave_out(side, sample, outcome.unseen)
         if inner and side is self.candidate:
             for (place, iteration), (ordinal, kept) in sample.waiting.items():
                 kept.drop()
@@ -252,6 +254,13 @@ class Rounds:
         if sample.is_first and inner == (side.is_neutral and bool(self.tallies.pairs)):
             self._outputs(side, sample, outcome, arrays)
         return None
+
+    def _leave_out(self, side: _Side, sample: _Sample, unseen: Sequence[Place]) -> None:
+        """Compare no values at places that a side cannot show."""
+        own = unseen if side is self.reference else [self.tallies.back[place] for place in unseen]
+        self.tallies.unseen.update(dict.fromkeys(own, side.role))
+        for key in [key for key in sample.waiting if key[0] in own]:
+            sample.waiting.pop(key)[1].drop()
 
     def _reread(self, taps: Sequence[Place]) -> set[Place]:
         """Return the places whose values the judge needs for the layers at ``taps``, from other rounds."""
@@ -301,6 +310,8 @@ class Rounds:
         array = value.array()
         if (place, value.iteration) not in sample.waiting:
             value.drop()
+            if place in self.tallies.unseen:
+                return
             self.tallies.add_missing(place, "reference", sample.number, sample.last, value.iteration)
             return
         ordinal, kept = sample.waiting.pop((place, value.iteration))

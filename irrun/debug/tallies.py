@@ -141,6 +141,8 @@ class Tallies:
         self.back = {place: other for other, place in pairs.items()}
         self.tallies: dict[Place, Tally] = {}
         self.output_tallies: dict[int, Tally] = {}
+        self.unseen: dict[Place, str] = {}
+        """The places that are not compared, and the side that does not run the model while it shows them."""
         self.current: dict[tuple[Place, int], Measurement] = {}
         """The measurements of the last sample or, once one has differed, of the first that did."""
         self._visits: dict[tuple[int, Place], int] = {}
@@ -238,6 +240,7 @@ class Tallies:
             self.feeding.pairs,
             (self.reference.engine.properties, self.candidate.engine.properties),
             processor(),
+            tuple((role, self.reference.shown(place)) for place, role in self.unseen.items()),
         )
 
     def _settle(self) -> None:

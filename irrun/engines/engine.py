@@ -172,10 +172,11 @@ class ChildEngine:
             arrays = [(record["type"], read_tensor(record, remove=True)) for record in answer["outputs"]]
             if len(arrays) != len(loaded.outputs):
                 raise ValueError(f"{len(arrays)} outputs, but load announced {len(loaded.outputs)}")
+            unseen = tuple(Place(layer, port) for layer, port in answer.get("unseen", ()))
         except (ValueError, KeyError, TypeError) as error:
             return Crash(f"it broke the protocol: its answer to infer is wrong: {error}")
         outputs = (Output(names, type, array) for names, (type, array) in zip(loaded.outputs, arrays))
-        return Outputs(tuple(outputs), time.monotonic() - began)
+        return Outputs(tuple(outputs), time.monotonic() - began, unseen)
 
     def runtime(self, feeds: Mapping[Any, np.ndarray], runs: int = 1) -> RuntimeGraph | Failure:
         """See ``Engine.runtime``."""

@@ -92,10 +92,14 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """The outputs of a run in the order of the model, and the seconds that the run took, with all messages."""
+    """The outputs of a run in the order of the model, and the seconds that the run took, with all messages.
+
+    ``unseen`` are the places whose values were asked for, but with which the engine refuses the model.
+    """
 
     outputs: tuple[Output, ...]
     seconds: float
+    unseen: tuple[Place, ...] = ()
 
     def __getitem__(self, name: str) -> np.ndarray:
         for output in self.outputs:

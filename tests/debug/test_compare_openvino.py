@@ -14,7 +14,8 @@ import pytest
 import irrun
 import planted
 from irrun import build as b
-from irrun.debug import bisect, compare, write_reproduction
+from irrun import engines
+from irrun.debug import bisect, compare, results, write_reproduction
 from irrun.engines import Crash, Engine, parse_side
 from places import DEPARTURES
 from small_networks import bert, resnet
@@ -121,3 +122,41 @@ def test_strings(against_openvino: tuple[Engine, Engine], tmp_path: Path) -> Non
     command = [sys.executable, "reproduce.py"]
     script = subprocess.run(command, cwd=tmp_path / "alone", capture_output=True, text=True, check=False)
     assert (script.returncode, "1 of 3 strings are wrong" in script.stdout) == (1, True), script
+
+
+PICKY = """import importlib.util, sys
+spec = importlib.util.spec_from_file_location("picky", {path!r})
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+
+
+class Harness(module.Harness):
+    def _observer(self, batch):
+        if any(layer in ("second", "seventh") for layer, _ in batch):
+            raise RuntimeError("the plugin expects static shapes")
+        return super()._observer(batch)
+"""
+
+
+@pytest.mark.parametrize("role", ["reference", "candidate"])
+def test_values_with_which_the_engine_refuses_the_model(role: str, tmp_path: Path) -> None:
+    """OpenVINO 2026.4 runs a decoder in bf16, and refuses it with four of its inner values as further outputs."""
+    x = y = b.parameter([2, 4], name="x")
+    for name in ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"):
+        y = b.Multiply(b.Add(y, 1.0, name=f"{name}/add"), 0.5, name=name)
+    path = tmp_path / "model.xml"
+    irrun.save_model(b.model({"y": y}, inputs=[x]), path)
+    folder = Path(engines.__file__).parent / "harnesses"
+    (tmp_path / "picky.py").write_text(PICKY.format(path=str(folder / "openvino.py")))
+    picky = engines.ChildEngine([sys.executable, str(folder / "serve.py"), str(tmp_path / "picky.py")])
+    try:
+        with engines.open("irrun") as right:
+            pair = (picky, right) if role == "reference" else (right, picky)
+            comparison = compare(str(path), str(path), running=pair)
+            assert comparison.agrees, comparison
+            assert comparison.unseen == ((role, "second"), (role, "seventh"))
+            assert len(comparison.layers) == 14
+            record = results.record(comparison)["unseen"]
+            assert record == [{"side": role, "layer": "second"}, {"side": role, "layer": "seventh"}]
+    finally:
+        picky.release()

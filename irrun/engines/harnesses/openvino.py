@@ -7,12 +7,14 @@ that is loaded with its inner values is therefore compiled as it is only if a ru
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]  # it would open connections and fork
@@ -94,6 +96,7 @@ class Harness:
         """Read the model, and return its inputs, its outputs and, if ``inner``, its inner values; else compile it."""
         self.request: Any = None  # free its memory first
         self.observers: dict[Any, list[Any]] = {}
+        self.unseen: list[tuple[str, int]] = []
         self.path = path
         model = self._model()
         self.has_state = bool(model.get_sinks()) or any(n.get_type_name() == "ReadValue" for n in model.get_ops())
@@ -134,8 +137,7 @@ class Harness:
         if not self.has_state:
             self.request = None  # it would take as much memory as a copy
         outputs: list[Any] = []
-        for copy, (request, batch) in enumerate(self._observers(tuple(taps), repeat)):
-            _run(request, tensors)
+        for copy, (request, batch) in enumerate(self._observers(tuple(taps), repeat, tensors)):
             first = len(request.model_outputs) - len(batch)
             for position, ((layer, port), is_repeated) in enumerate(batch.items(), first):
                 show(layer, port, self._contents(request.get_output_tensor(position)), copy, is_repeated)
@@ -150,6 +152,7 @@ class Harness:
         """
         if self.evaluates:
             raise NotImplementedError(f"{self.name} shows no runtime graph: the core runs the layers as they are")
+        runtime = _beside("openvino_runtime")
         self.request = None  # free its memory first
         compiled = self.core.compile_model(self._model(), self.device, {**self.asked, "PERF_COUNT": "YES"})
         request, tensors = compiled.create_infer_request(), [self._tensor(*feed) for feed in feeds]
@@ -159,20 +162,13 @@ class Harness:
             for state in request.query_state():
                 state.reset()
             _run(request, tensors)
-            shown = _times(request)
+            shown = runtime.times(request)
             if self.device.startswith("CPU"):  # it shows the average over all runs so far, in whole microseconds
                 total = {name: time * number for name, time in shown.items()}
                 shown = {name: max(0.0, time - before.get(name, 0.0)) for name, time in total.items()}
                 before = total
             times.append(shown)
-        try:
-            nodes = compiled.get_runtime_model().get_ordered_ops()
-        except (AttributeError, RuntimeError) as error:
-            reason = ([line for line in str(error).splitlines() if line] or [""])[-1]
-            raise NotImplementedError(f"{self.name} shows no runtime graph: {reason}") from None
-        constant = _constant(nodes)
-        timed = [{name: time for name, time in run.items() if name not in constant} for run in times[1:]]
-        return {"nodes": [_node(node, timed) for node in nodes], "properties": self._in_effect(compiled)}
+        return {"nodes": runtime.nodes(compiled, times[1:]), "properties": self._in_effect(compiled)}
 
     def reset(self) -> None:
         """Reset the variables of the model and of its copies."""
@@ -202,8 +198,11 @@ class Harness:
             return _Evaluation(model)
         return self.core.compile_model(model, self.device, self.asked).create_infer_request()
 
-    def _observers(self, taps: tuple[tuple[str, int], ...], repeat: bool) -> Iterator[Any]:
-        """Yield copies of the model that compute the values at ``taps``, each with the taps of its own.
+    def _observers(self, taps: tuple[tuple[str, int], ...], repeat: bool, tensors: Sequence[Any]) -> Iterator[Any]:
+        """Run copies of the model that compute the values at ``taps``, and yield each with the taps of its own.
+
+        A device may refuse a copy although it runs the model: then two copies share the taps, and so on. What a copy
+        with a single tap does not show is ``unseen``.
 
         A tap that is there only because the copy reads it is True (with ``repeat``).
 
@@ -212,20 +211,42 @@ class Harness:
         """
         key = taps, repeat
         if key in self.observers:
-            yield from self.observers[key]
+            for request, batch in self.observers[key]:
+                _run(request, tensors)
+                yield request, batch
             return
         kept = self.observers[key] = []
-        batches = [dict.fromkeys(batch, False) for batch in self._batches(set(taps))]
-        if repeat:
-            batches = [{**dict.fromkeys(self._read(batch, set(taps)), True), **batch} for batch in batches]
-        for batch in batches:
-            observer = self._observer(batch), batch
-            if self.has_state or len(batches) == 1:
+        batches = self._batches(set(taps))
+        is_single = len(batches) == 1
+        while batches:
+            own = batches.pop(0)
+            read = self._read(own, set(taps).difference(self.unseen)) if repeat else []
+            batch = {**dict.fromkeys(read, True), **dict.fromkeys(own, False)}
+            try:
+                request = self._observer(batch)
+                _run(request, tensors)
+            except RuntimeError:
+                if not self._runs(tensors):
+                    raise
+                half = len(own) // 2
+                batches[:0] = [part for part in (own[:half], own[half:]) if half]
+                self.unseen += [] if half else own
+                continue
+            observer = request, batch
+            if self.has_state or is_single:
                 kept.append(observer)
             yield observer
-            del observer
+            del observer, request
         if not kept:
             del self.observers[key]
+
+    def _runs(self, tensors: Sequence[Any]) -> bool:
+        """Return whether the device runs the model as it is."""
+        try:
+            _run(self._request(self._model()), tensors)
+        except RuntimeError:
+            return False
+        return True
 
     def _read(self, batch: Collection[tuple[str, int]], taps: Collection[tuple[str, int]]) -> list[tuple[str, int]]:
         """Return the taps that are no part of a batch, and that its layers read."""
@@ -344,49 +365,14 @@ class _Strings:
         return [data[a:b].decode("utf-8", "surrogateescape") for a, b in zip(begins.tolist(), ends.tolist())]
 
 
-def _times(request: Any) -> dict[str, float]:
-    """Return the microseconds of each node that was executed, by its name."""
-    found: dict[str, float] = {}
-    for row in request.get_profiling_info():
-        if row.status.name == "EXECUTED":
-            found[row.node_name] = found.get(row.node_name, 0.0) + row.real_time.total_seconds() * 1e6
-    return found
-
-
-def _info(node: Any) -> dict[str, str]:
-    """Return what the ``rt_info`` of a node of a runtime graph says of it."""
-    return {name: str(getattr(value, "value", value)) for name, value in dict(node.get_rt_info()).items()}
-
-
-def _constant(nodes: Sequence[Any]) -> set[str]:
-    """Return the names of the constants, and of the nodes that only a compilation runs, since they read these alone."""
-    found: set[str] = set()
-    for node in nodes:
-        sources = [node.input_value(position).get_node() for position in range(node.get_input_size())]
-        follows = bool(sources) and all(source.get_friendly_name() in found for source in sources)
-        if follows or _info(node).get("layerType") == "Const":
-            found.add(node.get_friendly_name())
-    return found
-
-
-def _node(node: Any, times: Sequence[dict[str, float]]) -> dict[str, Any]:
-    """Return a node of a runtime graph, with its time in each run."""
-    info = _info(node)
-    name = node.get_friendly_name()
-    types, layouts = (info.get(key, "").split(",") for key in ("outputPrecisions", "outputLayouts"))
-    layouts += layouts[-1:] * (len(types) - len(layouts))
-    sources = [node.input_value(position) for position in range(node.get_input_size())]
-    return {
-        "name": name,
-        "type": info.get("layerType") or node.get_type_name(),
-        "layers": [layer for layer in info.get("originalLayersNames", "").split(",") if layer],
-        "inputs": [[source.get_node().get_friendly_name(), source.get_index()] for source in sources],
-        "outputs": [{"type": type, "layout": layout} for type, layout in zip(types, layouts)],
-        "precision": info.get("runtimePrecision", ""),
-        "primitive": info.get("primitiveType", ""),
-        "order": int(info.get("execOrder") or -1),
-        "microseconds": [run[name] for run in times if name in run],
-    }
+def _beside(name: str) -> Any:
+    """Load a module of this folder, which is on no path: the names of its files are those of the engines."""
+    spec = importlib.util.spec_from_file_location(f"irrun_{name}", Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _names(port: Any) -> list[str]:

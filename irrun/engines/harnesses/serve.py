@@ -78,7 +78,8 @@ class Server:
             taps = [(layer, port) for layer, port in arguments["taps"]]
             more = {"repeat": True} if arguments.get("repeat") and getattr(self.harness, "repeats", False) else {}
             outputs = self.harness.infer(feeds, taps, self.show, **more)
-            return {"outputs": [self.record(tensor) for tensor in outputs]}
+            unseen = [list(tap) for tap in getattr(self.harness, "unseen", []) if tap in taps]
+            return {"outputs": [self.record(tensor) for tensor in outputs], **({"unseen": unseen} if unseen else {})}
         if cmd == "runtime":
             if not hasattr(self.harness, "runtime"):
                 raise NotImplementedError(f"{self.harness.name} shows no runtime graph")
