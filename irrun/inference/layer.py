@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.base.memory import lacks_memory
 from irrun.base.text import counted
 from irrun.diagnostics import Refused
 from irrun.opdef import Input, Op, Site, Value
@@ -119,8 +120,10 @@ def _contents(
     try:
         with np.errstate(all="ignore"):
             results = op.run(*arrays, **needed)
-    except (UnknownDimError, MemoryError):  # the kernel needs a number that is not known, or too much memory
-        return values
+    except Exception as error:
+        if isinstance(error, UnknownDimError) or lacks_memory(error):
+            return values  # the kernel needs a number that is not known, or too much memory
+        raise
     results = results if isinstance(results, tuple) else (results,)
     return tuple(_filled(v, np.asarray(r)) for v, r in zip(values, results))
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.base.deadline import OutOfTime
+from irrun.base.memory import lacks_memory
 from irrun.diagnostics import ExecutionError, IrrunError, Refused
 from irrun.inference.layer import infer
 from irrun.inference.propagate import declared_inside, site
@@ -213,7 +214,7 @@ class Interpreter:
             return refused
         except Exception:
             pass  # the shape rule fails as well: report the exception of the kernel
-        if isinstance(error, MemoryError):
+        if lacks_memory(error):
             return out_of_memory(self.model, step, inputs)
         return step_failed(self.model, step, inputs, error)
 

@@ -58,6 +58,21 @@ def test_no_elements_but_dims_beyond_numpy(repeats: list[int], exact: bool) -> N
         executable([np.ones((2, 3), np.float32), np.array(repeats)])
 
 
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_an_array_within_a_kernel_that_no_array_can_hold(exact: bool, is_constant: bool) -> None:
+    """The result has no elements, but the image is filled up before it is cut."""
+    image, scales = np.ones((3, 3), np.uint64), np.array([1, 0], np.float32)
+    inputs: list[Any] = [b.parameter([3, 3], "u64"), b.parameter([2], "f32")]
+    feeds = [] if is_constant else [image, scales]
+    resized = b.Interpolate(
+        *([image, scales] if is_constant else inputs), np.array([0, 1]), mode="linear_onnx",
+        shape_calculation_mode="scales", pads_begin=[1, 2**53], pads_end=[0, 2**61],
+    )  # fmt: skip
+    with pytest.raises(IrrunError, match="IR604"):
+        irrun.compile(b.model([resized], inputs=[] if is_constant else inputs), exact=exact)(feeds)
+
+
 def _empty(type: str) -> tuple[b.Node, list[np.ndarray], list[int]]:
     """Return a layer whose result is empty, its inputs, and the shape of the result."""
     image, sizes = b.parameter([1, 1, 2, 2]), b.parameter([2], "i64")
