@@ -199,6 +199,14 @@ def test_what_openvino_claims(operation: str, covers: bool) -> None:
     )
 
 
+def test_claims_take_a_constant_that_ends_within_a_number() -> None:
+    layer = '<layer type="Const"><data element_type="i64" shape="2" offset="0" size="16"/></layer>'
+    case = replace(
+        _case("Add-1/call/x", "refuse"), xml=f"<net>{layer}</net>", bin=(1 << 40).to_bytes(8, "little") + b"123"
+    )
+    assert not parsed("v", _FILE.replace('types = ["f32"]', "")).covers(case, "V 2.0")
+
+
 @each(
     "array, covers",
     [

@@ -16,12 +16,12 @@ example:
     "2024.6" = 15
 
 ``names`` is a pattern of the names that the engine gives itself. ``operations`` are patterns of versions (``Tile-1``),
-``without`` those that a page excludes, ``types`` element types, ``declarations`` how tensors are declared. A case is
-claimed if claims cover its operation, its declaration and all its element types, also those of constants; what no claim
-of a file mentions (``types``, say) is not restricted. ``computed`` gives the types in which other types are computed
-(``i64 = "i32"``): a case with a number beyond their range, in an input, a constant or an expected output, is not
-claimed. A claim with ``releases`` is about versions of the engine that begin so. ``opsets`` is the newest operation set
-of a version.
+``without`` those that a page excludes, ``types`` element types (of these operations alone, if the claim names any),
+``declarations`` how tensors are declared. A case is claimed if claims cover its operation, its declaration and all its
+element types, also those of constants; what no claim of a file mentions (``types``, say) is not restricted.
+``computed`` gives the types in which other types are computed (``i64 = "i32"``): a case with a number beyond their
+range, in an input, a constant or an expected output, is not claimed. A claim with ``releases`` is about versions of the
+engine that begin so. ``opsets`` is the newest operation set of a version.
 """
 
 from __future__ import annotations
@@ -61,6 +61,10 @@ class Claim:
     releases: Sequence[str] = ()
     computed: Mapping[str, str] = field(default_factory=dict)
 
+    def is_about(self, case: Case) -> bool:
+        """Return whether the claim names the operation of a case, or none."""
+        return not self.operations or _matches(case.operation, self.operations)
+
 
 @dataclass(frozen=True, slots=True)
 class Claims:
@@ -82,10 +86,7 @@ class Claims:
             any(_matches(case.operation, claim.operations) for claim in claims)
             and not any(_matches(case.operation, claim.without) for claim in claims)
             and (newest is None or int(case.operation.rpartition("-")[2]) <= newest)
-            and _within(
-                [*case.types, *(type for type, _ in _constants(case))],
-                [type for claim in claims for type in claim.types],
-            )
+            and _within(_types(case), [type for claim in claims if claim.is_about(case) for type in claim.types])
             and _within([case.declaration], [kind for claim in claims for kind in claim.declarations])
             and all(_holds(case, claim.computed) for claim in claims)
         )
@@ -115,7 +116,9 @@ def _holds(case: Case, computed: Mapping[str, str]) -> bool:
     tensors = [(record["type"], read_tensor(record)) for record in records if record["type"] in computed]
     for type, data in _constants(case):
         if type in computed:
-            tensors.append((type, np.frombuffer(data, ELEMENT_TYPES[type].dtype)))
+            dtype = ELEMENT_TYPES[type].dtype
+            count = len(data) // dtype.itemsize  # a case to refuse may end within a number
+            tensors.append((type, np.frombuffer(data, dtype, count)))
     return not any(_is_beyond(array, computed[type]) for type, array in tensors)
 
 
