@@ -21,7 +21,7 @@ PROGRAMS: Final = {
     "networks": "tools/networks.py",
     "onnx_nodes": "tools/onnx_nodes.py",
     "pages": "tests/repository/test_pages.py",
-    "pairs": "tools/pairs.py",
+    "pairs": "tools/pairs/__main__.py",
     "pattern_fuzz": "tools/pattern_fuzz.py",
     "planted_faults": "tools/planted_faults/__main__.py",
     "quotations": "tools/quotations.py",
