@@ -69,13 +69,14 @@ def unjudged(failures: Sequence[Failure], rulings: Rulings) -> Iterator[str]:
 def page(failures: Sequence[Failure], rulings: Rulings, engine: str, seed: str, total: int) -> str:
     """Return the page about drawn failures, all of which have a verdict."""
     counts = Counter(rulings[case.name]["verdict"] for case, _, _ in failures)
-    counted = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
+    stands, silent, misread = (counts[verdict] for verdict in VERDICTS)
     rows = "".join(_row(failure, rulings[failure[0].name]) for failure in failures)
     return (
         f"# Failures adjudicated\n\n"
-        f"The [conformance suite](conformance.md) charges {engine} with {total:,} rows whose verdict rests on the page\n"
-        f"alone. The seed `{seed}` draws {len(failures)} of them: {counted}. `python -m tools adjudication` writes this\n"
-        f"page; `irrun conformance show CASE` shows a case.\n\n"
+        f"The [conformance suite](conformance.md) charges {engine} with {total:,} rows whose verdict\n"
+        f"rests on the page alone. The seed `{seed}` draws {len(failures)} of them. A reader who had not written the\n"
+        f"suite held each against its page: {stands} stand, the page is silent on {silent}, and irrun misreads the page in\n"
+        f"{misread}. `irrun conformance show CASE` shows a case, and `python -m tools adjudication` writes this page.\n\n"
         f"| case | finding | what the engine gave | the page | verdict |\n| --- | --- | --- | --- | --- |\n{rows}"
     )
 

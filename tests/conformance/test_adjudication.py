@@ -77,7 +77,8 @@ def test_each_failure_needs_a_verdict(ruling: dict[str, str] | None, said: str) 
 def test_the_page() -> None:
     text = page(FAILURES, RULINGS, ENGINE, "7", 1234)
     assert "charges some engine 1.0 with 1,234 rows" in text
-    assert "The seed `7` draws 4 of them: 4 stands, 0 page silent, 0 irrun's misreading." in text
+    assert "The seed `7` draws 4 of them." in text
+    assert "4 stand, the page is silent on 0, and irrun misreads the page in\n0." in text
     assert text.endswith(
         "| ` Abs-1/refusal/f ` | accepts what must be refused | ` accepted ` | ``` a ``b`` \\| c ``` | **stands**: it says so |\n"
     )
@@ -98,7 +99,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert not adjudication.PAGE.exists()
     (tmp_path / "rulings.toml").write_text(f'["{case.name}"]\nverdict = "page silent"\nreason = "why"\n', "utf-8")
     adjudication.main()
-    assert "0 stands, 1 page silent" in adjudication.PAGE.read_text("utf-8")
+    assert "0 stand, the page is silent on 1, and" in adjudication.PAGE.read_text("utf-8")
     assert capsys.readouterr().out == "wrote page.md: 1 of 4 failures\n"
     monkeypatch.setattr(sys, "argv", ["adjudication", str(tmp_path), "--engine", "other", "--seed", "s"])
     with pytest.raises(SystemExit, match=f"has results of: {ENGINE}$"):
