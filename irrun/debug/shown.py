@@ -41,9 +41,13 @@ class Shown:
         kept = self._values.pop((place, iteration), None)
         return None if kept is None else kept.take()
 
-    def read(self, reader: Place, place: Place) -> np.ndarray | None:
-        """Return what ``reader`` has read from ``place`` if its copy has a value of its own there, else None."""
-        kept = self._repeated.get((self._copies.get(reader, 0), place))
+    def copy(self, place: Place) -> int:
+        """Return the number of the copy that has shown a place, by default that of the first."""
+        return self._copies.get(place, 0)
+
+    def read(self, copy: int, place: Place) -> np.ndarray | None:
+        """Return what layers have read from ``place`` in a copy that has a value of its own there, else None."""
+        kept = self._repeated.get((copy, place))
         return None if kept is None else kept.array()
 
     def drop(self) -> None:

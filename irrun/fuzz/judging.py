@@ -295,8 +295,8 @@ def differs(outputs: Sequence[np.ndarray], expected: Expected) -> str:
         if got.dtype.kind in "OUST":
             wrong = np.asarray(got != want) & (allowed == 0)
         else:
-            a, b = got.astype(np.float64), want.astype(np.float64)
             with np.errstate(all="ignore"):
+                a, b = got.astype(np.float64), want.astype(np.float64)
                 wrong = ~((np.abs(a - b) <= allowed) | (a == b) | (np.isnan(a) & np.isnan(b)) | np.isinf(allowed))
         if wrong.any():
             at = tuple(int(n) for n in np.argwhere(wrong)[0]) if wrong.ndim else ()

@@ -23,7 +23,10 @@ _KINDS: Final = {Refusal: "refusal", Crash: "crash", Timeout: "hang"}
 
 
 def repeats(case: Case, found: Disagreement, engine: Engine) -> bool:
-    """Return whether an engine disagrees about a case in the same way, read from what the file of findings holds."""
+    """Return whether an engine disagrees about a case in the same way, read from what the file of findings holds.
+
+    A crash must come in a new process: one that has run other models may have damaged its memory.
+    """
     stored = from_record(to_record(case))
     with tempfile.TemporaryDirectory() as folder:
         path = stored.write(Path(folder))
@@ -32,6 +35,8 @@ def repeats(case: Case, found: Disagreement, engine: Engine) -> bool:
 
 def _disagrees(case: Case, path: Path, found: Disagreement, engine: Engine) -> bool:
     """Return whether an engine does with a file what was found, in the same call."""
+    if found.kind == "crash":
+        engine.release()
     outcome: object = engine.load(path)
     for call, step in enumerate(case.steps):
         if not isinstance(outcome, (Loaded, Outputs)) or call > found.call:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,15 @@ import numpy as np
 import pytest
 
 import irrun
+from irrun import build as b
 from irrun.debug import Limit, Tolerances, compare
+from irrun.debug.budget import Judge
+from irrun.debug.budget.noise import pooled
+from irrun.debug.budget.precisions import InEffect
+from irrun.debug.metrics import Budget
+from irrun.debug.shelf import Shelf
+from irrun.debug.shown import Shown
+from irrun.engines import Place
 from irrun.model import is_constant
 from small_networks import bert, resnet
 
@@ -62,3 +71,56 @@ def test_tolerances_decide_instead(network: Path) -> None:
     comparison = compare(str(network), f"openvino[precision=bf16]:{network}", tolerances=strict)
     assert comparison.verdict == "differ"
     assert all(layer.budget is None for layer in comparison.layers)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 64, 64), (1, 64, 16, 16), (1, 1000), (40, 50), (3, 3)])
+def test_a_lucky_element_has_the_noise_of_others(shape: tuple[int, ...]) -> None:
+    square = np.full(shape, 4.0)
+    square[(0,) * len(shape)] = 0
+    np.testing.assert_allclose(pooled(square, len(shape) == 4), np.broadcast_to(2.0, shape), rtol=0.15)
+
+
+def test_a_place_lends_no_noise_to_others() -> None:
+    square = np.full((1, 1, 64, 64), 1.0)
+    square[..., :8, :] = 1e6
+    assert pooled(square, True)[0, 0, 40, 40] < 2
+
+
+def _pooling() -> irrun.Model:
+    pool = b.MaxPool(
+        b.ReLU(b.parameter([1, 2, 40, 40], name="x"), name="relu"), kernel=[2, 2], strides=[2, 2], dilations=[1, 1], pads_begin=[0, 0],
+        pads_end=[0, 0], index_element_type="i64", axis=2, name="pool",
+    )  # fmt: skip
+    return b.model(dict(zip(("values", "places"), pool)))
+
+
+def _judged(model: irrun.Model, x: np.ndarray, places: np.ndarray, read: np.ndarray, folder: Path) -> list[bool]:
+    """Judge the two outputs of a pool, of which the second is of a copy that has read something else."""
+    shown, found = Shown(), dict[Place, Budget]()
+    values = irrun.compile(model)(x)[0]
+    judge = Judge(model, InEffect.of({}), InEffect.of({}), keep_state=False)
+    with closing(Shelf(folder)) as shelf:
+        shown.add(Place("pool"), 0, 0, shelf.keep_array(values), 0)
+        shown.add(Place("pool", 1), 0, 1, shelf.keep_array(places), 1)
+        shown.add(Place("relu"), 0, 0, shelf.keep_array(np.maximum(x, 0)), None)
+        shown.repeat(Place("relu"), 1, shelf.keep_array(np.maximum(read, 0)))
+        judge.run({0: x}, shown, lambda place, iteration, budget: found.__setitem__(place, budget))
+        shown.drop()
+    return [found[Place("pool", port)].is_explained for port in (0, 1)]
+
+
+def test_any_of_equal_elements_is_the_greatest(tmp_path: Path) -> None:
+    model, x = _pooling(), np.ones((1, 2, 40, 40), np.float32)
+    last = irrun.compile(model)(x)[1] + 41
+    assert _judged(model, x, last, x, tmp_path) == [True, True]
+    x[..., 1::2, 1::2] = 0.9
+    (folder := tmp_path / "other").mkdir()
+    assert _judged(model, x, last, x, folder) == [True, False]
+
+
+def test_each_output_of_a_layer_is_judged_by_what_its_copy_has_read(tmp_path: Path) -> None:
+    model, rng = _pooling(), np.random.default_rng(0)
+    x, read = (rng.normal(size=(1, 2, 40, 40)).astype(np.float32) for _ in range(2))
+    assert _judged(model, x, irrun.compile(model)(read)[1], read, tmp_path) == [True, True]
+    (folder := tmp_path / "other").mkdir()
+    assert _judged(model, x, irrun.compile(model)(x)[1], read, folder) == [True, False]

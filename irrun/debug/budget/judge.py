@@ -94,31 +94,37 @@ class _Judging:
     def __call__(self, unit: Unit, inputs: Arrays, run: Run) -> tuple[np.ndarray, ...]:
         iteration = self.iterations[unit.name]
         self.iterations[unit.name] += 1
-        inputs = [self._read(unit, at, array) for at, array in enumerate(inputs)]
         roundoff = [*self._roundoff(unit)]
         # constants that were folded have the type of the values beside them
         folded = max((amount for amount in roundoff if amount < _UNSEEN), default=0.0)
-        reading = Reading(inputs, [folded if is_fixed else r for r, is_fixed in zip(roundoff, unit.constant)])
-        outputs = list(run(*inputs))
+        roundoff = [folded if is_fixed else r for r, is_fixed in zip(roundoff, unit.constant)]
+        copies: dict[int, tuple[Reading, tuple[np.ndarray, ...]]] = {}
+        first = self.shown.copy(Place(unit.name))
+        for copy in (first, *(self.shown.copy(Place(unit.name, port)) for port in range(len(unit.layer.outputs)))):
+            if copy not in copies:
+                read = [self._read(unit, copy, at, array) for at, array in enumerate(inputs)]
+                copies[copy] = Reading(read, roundoff), run(*read)
+        outputs = list(copies[first][1])
         for port in range(len(unit.layer.outputs)):
             place = Place(unit.name, port)
+            reading, right = copies[self.shown.copy(place)]
             value = self.shown.value(place, iteration)
             if value is None:
                 self.roundoff[unit.name, port] = _UNSEEN
                 continue
-            if outputs[port].dtype != object and value.dtype != object:
-                own = own_error(unit, reading, run, port, outputs[port], value, self.candidate.of_layer(unit.name))
+            if right[port].dtype != object and value.dtype != object:
+                own = own_error(unit, reading, run, port, right[port], value, self.candidate.of_layer(unit.name))
                 self.on_own(place, iteration, own)
             self.roundoff[unit.name, port] = _ROUNDOFF.get(value.dtype, self.least)
             outputs[port] = value.astype(outputs[port].dtype) if is_float(outputs[port]) else value
         return tuple(outputs)
 
-    def _read(self, unit: Unit, at: int, array: np.ndarray | None) -> np.ndarray | None:
-        """Return an input of a layer, as the layer has read it in its copy of the model."""
+    def _read(self, unit: Unit, copy: int, at: int, array: np.ndarray | None) -> np.ndarray | None:
+        """Return an input of a layer, as the layer has read it in a copy of the model."""
         origin = unit.inputs[at] if at < len(unit.inputs) else None
         if array is None or origin is None or len(origin.outputs) != 1:
             return array
-        own = self.shown.read(Place(unit.name), Place(*next(iter(origin.outputs))))
+        own = self.shown.read(copy, Place(*next(iter(origin.outputs))))
         return array if own is None or own.shape != array.shape else own.astype(array.dtype)
 
     def _roundoff(self, unit: Unit) -> Iterator[float]:

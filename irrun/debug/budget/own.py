@@ -26,8 +26,12 @@ _FACTOR: Final = 4.0
 """The most that an error may be, in units of the noise: sums are added in another order."""
 _LAST_PLACES: Final = 4.0
 """The units in the last place of a value that a function in f32 may be wrong."""
-_APPROXIMATE: Final = 2.0**-16
+_LANES: Final = 6
+"""The partial sums that an engine adds up side by side."""
+_APPROXIMATE: Final = 2.0**-18
 """The relative error of functions that engines approximate by polynomials."""
+_FLIPS: Final = 48
+"""The most random moves that look for a flip."""
 _NEGLIGIBLE: Final = 2.0**-32
 """The share of the root mean square of a value below which no error counts."""
 _FUNCTIONS: Final = frozenset(
@@ -42,6 +46,9 @@ _COMPOSITE: Final = frozenset(
     ScaledDotProductAttention""".split()  # noqa: SIM905
 )
 """Operations whose own intermediate values an engine may round to its precision."""
+_SUMS: Final = ("Add", "Subtract")
+"""Operations that engines fuse with those before them, as in rotary embeddings: the products that an engine shows are
+rounded to its precision, and those that it adds are not."""
 
 
 @dataclass(frozen=True)
@@ -100,11 +107,13 @@ def _forms(
         ]
         low = run(*inputs)[port]
         yield format.name, low, stored + (last_place(low, bits, 0.51) if on_grid else 0)
-    if unit.op.type in _COMPOSITE or any(roundoff > _F32 for roundoff in reading.roundoff):
+    is_sum = unit.op.type in _SUMS and not any(unit.constant)
+    if is_sum or unit.op.type in _COMPOSITE or any(roundoff > _F32 for roundoff in reading.roundoff):
         unit_of = [2.0 ** -(bits + 1)] * len(reading.inputs)
         wide = _spread(unit, Reading(reading.inputs, unit_of), run, port, true)
         low = run(*[None if array is None else format.round(array) for array in reading.inputs])[port]
-        yield format.name, true, stored + np.abs(low - true) + _FACTOR * wide + last_place(true, bits, 1.0)
+        factor = _FACTOR / 2 if is_sum else _FACTOR
+        yield format.name, true, stored + np.abs(low - true) + factor * wide + last_place(true, bits, 1.0)
 
 
 def compared(form: str, value: np.ndarray, true: np.ndarray, observed: np.ndarray, allowed: np.ndarray) -> Budget:
@@ -123,14 +132,21 @@ def compared(form: str, value: np.ndarray, true: np.ndarray, observed: np.ndarra
 
 
 def _exact(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, observed: np.ndarray) -> Budget:
-    """Return the own error of an output without numbers that round: it flips only where moved inputs flip."""
+    """Return the own error of an output without numbers that round: it flips only where moved inputs flip.
+
+    If the inputs are exact, a condition never flips, and of two equal elements either may be the greatest: the random
+    moves, one of which must give what was observed, say so.
+    """
     differs = np.zeros(true.shape, bool) if is_float(true) else np.asarray(true != observed)
     if not differs.any():
         return Budget(0.0, 0.0, 0.0, None, "f32")
-    roundoff = [max(amount, _F32) for amount in reading.roundoff]
-    for outputs in moved(unit.op, reading.inputs, roundoff, run):
+    roundoff, is_exact = [max(amount, _F32) for amount in reading.roundoff], not any(reading.roundoff)
+    is_fixed = is_exact and true.dtype == bool
+    for outputs in () if is_fixed else moved(unit.op, reading.inputs, roundoff, run, _FLIPS):
         if outputs[port].shape == true.shape:
-            differs &= np.asarray(outputs[port] == true)
+            differs &= np.asarray(outputs[port] != observed if is_exact else outputs[port] == true)
+        if not differs.any():
+            break
     index = tuple(int(i) for i in np.unravel_index(int(np.argmax(differs)), true.shape))
     return Budget(math.inf, math.inf, 0.0, index, "") if differs.any() else Budget(1.0, 0.0, 0.0, None, "f32")
 
@@ -139,7 +155,7 @@ def _noise(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray) 
     """Return what an element of a layer in f32 may be wrong: the order of its sums, and its last places."""
     roundoff = [max(amount, _F32) for amount in reading.roundoff]
     spread = _spread(unit, Reading(reading.inputs, roundoff), run, port, true)
-    growth = 1 + math.sqrt(_terms(unit, reading.inputs, true)) / (4 if is_convolution(unit.op) else 8)
+    growth = 1 + math.sqrt(_terms(unit, reading.inputs, true)) / _LANES
     noise = _FACTOR * growth * spread + last_place(true, 23, _LAST_PLACES) + _NEGLIGIBLE * rms(true)
     if unit.op.type == "FakeQuantize":
         noise = noise + _F32 * _LAST_PLACES * max(
