@@ -12,7 +12,7 @@ from rich.text import Text
 from irrun.base.text import counted, printable
 from irrun.cli import _terminal
 from irrun.cli._names import shortened
-from irrun.debug import Budget, Comparison, First, InputError, InputPair, Layer, Measurement, SideFailure
+from irrun.debug import Budget, Comparison, Conduct, First, InputError, InputPair, Layer, Measurement, SideFailure
 from irrun.engines import Crash, Refusal, parse_side
 
 __all__ = ["show", "show_inputs"]
@@ -64,6 +64,7 @@ def show(out: Console, comparison: Comparison) -> None:
     else:
         _show_outputs_only(out, comparison)
     if comparison.failure is None:
+        _show_conduct(out, comparison.conduct)
         _show_unseen(out, comparison)
         _show_default(out, comparison)
 
@@ -199,6 +200,21 @@ def _of_budget(budget: Budget) -> str:
     return f"{budget.excess:.2g} of what it allows" if budget.excess < math.inf else "a flip that it does not allow"
 
 
+_CONDUCT: Final = {
+    "not deterministic": "not deterministic: the {} gives other outputs for the same inputs in each run",
+    "changes with repetition": "changes with repetition: the first run of the {} gives other outputs than the next",
+    "vanishes when observed": "vanishes when observed: no layer of the {} is wrong while it shows its inner values, "
+    "which keeps an engine from fusing them",
+}
+
+
+def _show_conduct(out: Console, conduct: Conduct | None) -> None:
+    if conduct is not None:
+        out.print(f"   = {_CONDUCT[conduct.kind].format(conduct.side)}")
+        if conduct.layer:
+            out.print(f'   = "{printable(conduct.layer)}" is the first layer whose value changes')
+
+
 def _show_unseen(out: Console, comparison: Comparison) -> None:
     """Print which inner values a side does not show: it runs the model, but not with these as further outputs."""
     for side in ("reference", "candidate"):
@@ -290,10 +306,10 @@ def _show_outputs_only(out: Console, comparison: Comparison) -> None:
     for output in comparison.outputs:
         if output.budget is not None and not output.agrees:
             out.print(f'   = "{printable(output.label)}" is {_number(output.budget.excess)} times outside its budget')
-    if comparison.layers:
+    if comparison.layers and comparison.conduct is None:
         out.print("   = no inner value differs: the fault may vanish when inner values are observed,")
         out.print("     which changes how engines fuse layers")
-    else:
+    elif not comparison.layers:
         out.print("   = no inner values were compared")
 
 

@@ -7,7 +7,7 @@ from irrun.debug.inputs import Feeds, Inputs
 from irrun.debug.low_precision import Kept, Precision, Sensitivity, precision
 from irrun.debug.metrics import Budget, Measurement, measure
 from irrun.debug.pairing import InputPair, Pairing, by_name, by_name_or_structure
-from irrun.debug.results import Comparison, First, InputError, Layer, SideFailure, record
+from irrun.debug.results import Comparison, Conduct, First, InputError, Layer, SideFailure, record
 from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import Limit, Tolerances, read_tolerances
 
@@ -16,6 +16,7 @@ __all__ = [
     "Budget",
     "Comparator",
     "Comparison",
+    "Conduct",
     "Culprit",
     "Feeds",
     "First",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from typing import Final
 
+import numpy as np
+
 from irrun.debug.budget import InEffect, Judge
+from irrun.debug.conduct import conduct_of
 from irrun.debug.inputs import Feeding, Inputs
 from irrun.debug.pairing import Pairing, Renames, by_name_or_structure, in_common
 from irrun.debug.results import VERDICTS, Comparison, SideFailure, nothing_to_compare
@@ -96,19 +100,34 @@ def compare(
         effects = [InEffect.of(subject.engine.properties) for subject in subjects]
         by_budget = comparator is None and settings.tolerances == Tolerances()
         judge = Judge.of(subjects[0].model, *effects, keep_state=keep_state) if by_budget else None
+        tallies.fixed = judge.fixed if judge is not None else ()
         rounds = Rounds(tallies, shelf, keep_state=keep_state, stay=running is not None, on_value=on_value, judge=judge)
-        failure = rounds.run(feeding.samples(inputs, samples, seed))
+        begun: list[Mapping[int, np.ndarray]] = []
+        failure = rounds.run(_remembered(feeding.samples(inputs, samples, seed), begun))
         comparison = tallies.comparison(rounds.count, failure)
         if failure is None and not comparison.outputs and not comparison.layers:
             message = f"{sides[0]} and {sides[1]} gave no value that both have: nothing was compared"
             help = "pass at least one sample, and two forms of the same model"
             raise EngineError(diagnostic("IR704", message, help=help))
+        if comparison.verdict == "differ" and not keep_state:
+            feeds = {role: feeding.feeds(role, begun[0]) for role in _ROLES}
+            comparison = replace(comparison, conduct=conduct_of(dict(zip(_ROLES, subjects)), feeds, comparison))
         if comparison.agrees and comparator is None and not tallies.has_numbers:
             raise nothing_to_compare(f"{sides[0]} and {sides[1]}")
         return comparison
 
 
 _ROLES: Final[tuple[Role, Role]] = ("reference", "candidate")
+
+
+def _remembered(
+    samples: Iterable[Mapping[int, np.ndarray]], begun: list[Mapping[int, np.ndarray]]
+) -> Iterator[Mapping[int, np.ndarray]]:
+    """Yield samples, and put the first one into ``begun``."""
+    for arrays in samples:
+        if not begun:
+            begun.append(arrays)
+        yield arrays
 
 
 def _loaded(engines: Sequence[Engine], sides: Sequence[Side]) -> list[Loaded | Failure]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from irrun.debug.metrics import Budget, Measurement, is_outside
 from irrun.debug.pairing import InputPair
-from irrun.debug.results import Comparison, First, InputError, Layer, SideFailure, verdict
+from irrun.debug.results import Comparison, Conduct, First, InputError, Layer, SideFailure, verdict
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import from_record, to_record
@@ -117,6 +117,7 @@ def _comparison(fields: dict[str, Any]) -> Comparison:
         fields.get("properties", ({}, {})),
         fields.get("processor", ""),
         fields.get("unseen", ()),
+        Conduct(**conduct) if (conduct := fields.get("conduct")) else None,
     )
 
 

@@ -14,6 +14,7 @@ from irrun.engines import Failure
 
 __all__ = [
     "Comparison",
+    "Conduct",
     "First",
     "InputError",
     "Layer",
@@ -118,6 +119,20 @@ class SideFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class Conduct:
+    """What is odd about a side that runs the same inputs again.
+
+    ``kind`` is ``not deterministic`` if its outputs change from run to run, ``changes with repetition`` if only the
+    first run differs, and ``vanishes when observed`` if no layer is wrong while the side shows its inner values.
+    ``layer`` is the first one whose value changes, or an empty text.
+    """
+
+    side: str
+    kind: Literal["not deterministic", "changes with repetition", "vanishes when observed"]
+    layer: str
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """The result of a comparison.
 
@@ -143,6 +158,8 @@ class Comparison:
     unseen: tuple[tuple[str, str], ...] = ()
     """The layers that were not compared: a side, ``reference`` or ``candidate``, runs the model, but refuses to run it
     while it shows the value of this layer."""
+    conduct: Conduct | None = None
+    """What is odd about a side, if the sides differ: its verdict may be another one the next time."""
 
     @property
     def agrees(self) -> bool:
@@ -170,6 +187,7 @@ def record(comparison: Comparison) -> dict[str, Any]:
         "properties": dict(zip(("reference", "candidate"), map(dict, comparison.properties))),
         "processor": comparison.processor,
         "unseen": [{"side": side, "layer": layer} for side, layer in comparison.unseen],
+        "conduct": None if comparison.conduct is None else asdict(comparison.conduct),
     }
     if comparison.failure is None:
         return fields

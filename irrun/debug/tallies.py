@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -21,7 +21,7 @@ from irrun.debug.tolerances import TOLERANCES, Tolerances
 from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import Place
 from irrun.ir.extract import constant_layers
-from irrun.types import ElementType
+from irrun.types import ELEMENT_TYPES, ElementType
 
 __all__ = ["Comparator", "Settings", "Tallies"]
 
@@ -141,6 +141,8 @@ class Tallies:
         self.back = {place: other for other, place in pairs.items()}
         self.tallies: dict[Place, Tally] = {}
         self.output_tallies: dict[int, Tally] = {}
+        self.fixed: Collection[str] = ()
+        """The layers that the judge leaves to their readers, for they follow from constants and shapes."""
         self.unseen: dict[Place, str] = {}
         """The places that are not compared, and the side that does not run the model while it shows them."""
         self.current: dict[tuple[Place, int], Measurement] = {}
@@ -252,6 +254,8 @@ class Tallies:
         for place, tally in self.tallies.items():
             node = self.reference.nodes.get(place.layer)
             is_constant = node is not None and node.layer.id in constants[id(node.model)]
+            if place.layer in self.fixed and tally.element_type in ELEMENT_TYPES:
+                is_constant = is_constant or ELEMENT_TYPES[tally.element_type].kind == "float"
             if judged and tally.budget is None and (place.layer in bodies or is_constant):
                 tally.budget = _UNJUDGED
 

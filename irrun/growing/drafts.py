@@ -122,7 +122,8 @@ def failure(draft: Draft) -> str:
         return str(error)
     except Exception:
         return ""
-    sizes = [np.size(result) for result in (results if isinstance(results, tuple) else (results,))]
+    shapes = [np.shape(result) for result in (results if isinstance(results, tuple) else (results,))]
+    sizes = [prod(dim or 1 for dim in shape) for shape in shapes]  # numpy strides over dims beside one of 0
     return "too large" if max(sizes, default=0) > MAX_ELEMENTS else ""
 
 

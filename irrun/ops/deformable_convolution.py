@@ -96,7 +96,8 @@ class _Deformable(Filtering):
                 there = inside & (row >= 0) & (row < height) & (column >= 0) & (column < width)
                 index = np.where(there, row * width + column, 0).reshape(*y.shape[:2], 1, math.prod(y.shape[2:]))
                 values = np.take_along_axis(flat, index, 3).reshape(total.shape)
-                total += values * np.where(there, near_y * near_x, 0)[:, :, np.newaxis]
+                share = np.where(there, near_y * near_x, 0)[:, :, np.newaxis]  # 0 of an infinite pixel is 0
+                total += np.multiply(values, share, out=np.zeros_like(total), where=share != 0)
         return total
 
 

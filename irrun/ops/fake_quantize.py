@@ -44,12 +44,12 @@ class FakeQuantize(Elementwise):
     def is_usual(self, values: Sequence[Value]) -> bool:
         """Return whether the inputs are all f32 or all f64, and numpy broadcasts the limits to ``data``.
 
-        The input ranges are then known and finite, and their low ends below their high ends.
+        The ranges are then known and finite, and the low ends of the input ranges below their high ends.
         """
-        low, high = values[1].exact, values[2].exact
+        low, high, *out = (value.exact for value in values[1:])
         ranks = [value.rank or 0 for value in values]
         plain = native(*values) and self.as_numpy(*values) and max(ranks) == ranks[0]
-        if not plain or low is None or high is None:
+        if not plain or low is None or high is None or any(end is None or not np.isfinite(end).all() for end in out):
             return False
         return bool(((low < high) & np.isfinite(high - low)).all())
 

@@ -343,6 +343,8 @@ def _times(p: _Patterns, convolution: Step, factors: np.ndarray) -> int | None:
 
 def _unbroadcast(p: _Patterns, last: Step) -> _Match | None:
     """Match an element-wise operation on the output of a Broadcast, and drop the Broadcast, since numpy broadcasts."""
+    if getattr(last.op, "auto_broadcast", "numpy") != "numpy":
+        return None  # other rules do not stretch the first input
     shape = p.values[last.writes[0]].shape.static if last.writes else None
     for position, slot in enumerate(last.reads if last.kernel.out == "elementwise" else ()):
         step = p.of(slot, "Broadcast")

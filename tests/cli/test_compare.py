@@ -104,7 +104,7 @@ def test_json(call):
     assert result.exit_code == 1
     fields = json.loads(result.stdout)
     assert list(fields) == [
-        "version", "command", "verdict", "first", "outputs", "layers", "inputs", "properties", "processor", "unseen",
+        "version", "command", "verdict", "first", "outputs", "layers", "inputs", "properties", "processor", "unseen", "conduct",
     ]  # fmt: skip
     assert (fields["verdict"], fields["first"]["layer"], fields["first"]["line"]) == ("differ", "multiply", 31)
 

@@ -179,7 +179,17 @@ def test_json(run: Compare, tmp_path: Path) -> None:
     fault = next(f for f in _faults(CONVNET) if f.kind == "type")
     planted.plant(CONVNET, fault, tmp_path / "faulty.xml")
     fields = json.loads(json.dumps(record(run(str(CONVNET), str(tmp_path / "faulty.xml"))), allow_nan=False))
-    assert list(fields) == ["verdict", "first", "outputs", "layers", "inputs", "properties", "processor", "unseen"]
+    assert list(fields) == [
+        "verdict",
+        "first",
+        "outputs",
+        "layers",
+        "inputs",
+        "properties",
+        "processor",
+        "unseen",
+        "conduct",
+    ]
     assert fields["verdict"] == "differ"
     assert {"layer", "type", "port", "line"} <= fields["first"].keys()
     assert (fields["first"]["layer"], fields["first"]["file"]) == (fault.layer, str(tmp_path / "faulty.xml"))

@@ -128,3 +128,13 @@ CASES = [
     )
     for t in (np.int32, np.float16, np.float64)
 ]  # fmt: skip
+
+
+def test_an_infinite_pixel_counts_only_where_it_is_sampled() -> None:
+    """Outside the data, and at a neighbour of which nothing is sampled, it is no 0 times infinity."""
+    layer = operation("DeformableConvolution-1", _attributes(group=1, deformable_group=1))
+    one = np.ones((1, 1, 1, 1), np.float32)
+    outside = layer.run(np.full((1, 1, 1, 1), np.inf, np.float32), np.full((1, 2, 1, 1), 5, np.float32), one)
+    np.testing.assert_array_equal(outside, np.zeros((1, 1, 1, 1)))
+    row = np.array([1, np.inf], np.float32).reshape(1, 1, 1, 2)
+    np.testing.assert_array_equal(layer.run(row, np.zeros((1, 2, 1, 2), np.float32), one), row)

@@ -4,8 +4,11 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import pytest
 
+import irrun
 from broadcasting import PDPD, PDPD_REFUSED, pdpd
+from irrun import build as b
 from kit import *
 
 OP = "FakeQuantize-1"
@@ -94,3 +97,14 @@ CASES = [
     *(_case(levels, dtype, *row, {}) for levels in (2, 16, 256) for dtype in (np.float32, np.float16) for row in _SHAPES),
     *(_case(16, np.float32, s, s, s, {"auto_broadcast": "none"}) for s in [(), (2, 3), (1, 2, 3, 4)]),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("end", [np.nan, np.inf])
+def test_an_end_of_the_output_range_that_is_not_finite(exact: bool, end: float) -> None:
+    """Beyond the input range, the other end of the output range is the result: constant, or known when it runs."""
+    x, limits = b.parameter([1, 2], "f32", name="x"), (f32([0]), f32([1]))
+    for low in (f32([end]), b.parameter([1], "f32", name="low")):
+        feeds = [f32([[9, 9]]), *([] if isinstance(low, np.ndarray) else [f32([end])])]
+        model = b.model([b.FakeQuantize(x, limits[0], limits[1], low, f32([3]), levels=2)])
+        np.testing.assert_array_equal(irrun.compile(model, exact=exact)(feeds)[0], [[3, 3]])

@@ -261,6 +261,9 @@ def test_what_is_broadcast_for_more_stays() -> None:
     assert "Broadcast" in found(b.Multiply(wide, wide), feeds[1])
     explicit = b.Broadcast(b.parameter([3], "f32", name="z"), [1, 3, 4], [1], mode="explicit")
     assert "Broadcast" in found(b.Subtract(x, explicit), random(1, 3, 4), random(3))
+    stretched = b.Broadcast(b.parameter([1], "f32", name="w"), [3])
+    pdpd = b.Subtract(stretched, b.parameter([3], "f32", name="v"), auto_broadcast="pdpd")  # which stretches no first
+    assert "Broadcast" in found(pdpd, random(1), random(3))
 
 
 LIMITS = (2.0, 0.0, 2.0)

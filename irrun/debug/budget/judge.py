@@ -7,7 +7,7 @@ own, so that an error which is passed on is no error of the layer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -58,6 +58,11 @@ class Judge:
             return None if model is None else Judge(model, reference, candidate, keep_state=keep_state)
         except IrrunError:
             return None
+
+    @property
+    def fixed(self) -> Collection[str]:
+        """The layers that follow from constants and shapes: those that read them are judged with them."""
+        return self._simulation.fixed
 
     def read_by(self, places: Iterable[Place]) -> set[Place]:
         """Return the places of the values that some layers read. A layer in a body may read any value of the body."""

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from irrun.debug.budget.noise import moved, pooled
+from irrun.debug.budget.precisions import reads_compressed
 from irrun.debug.low_precision.families import is_convolution
 from irrun.debug.low_precision.formats import FORMATS, Format, is_float
 from irrun.debug.low_precision.simulation import Arrays, Run
@@ -107,12 +108,12 @@ def _forms(
         ]
         low = run(*inputs)[port]
         yield format.name, low, stored + (last_place(low, bits, 0.51) if on_grid else 0)
-    is_sum = unit.op.type in _SUMS and not any(unit.constant)
-    if is_sum or unit.op.type in _COMPOSITE or any(roundoff > _F32 for roundoff in reading.roundoff):
+    is_partly = reads_compressed(unit) or (unit.op.type in _SUMS and not any(unit.constant))
+    if is_partly or unit.op.type in _COMPOSITE or any(roundoff > _F32 for roundoff in reading.roundoff):
         unit_of = [2.0 ** -(bits + 1)] * len(reading.inputs)
         wide = _spread(unit, Reading(reading.inputs, unit_of), run, port, true)
         low = run(*[None if array is None else format.round(array) for array in reading.inputs])[port]
-        factor = _FACTOR / 2 if is_sum else _FACTOR
+        factor = _FACTOR / 2 if is_partly else _FACTOR
         yield format.name, true, stored + np.abs(low - true) + factor * wide + last_place(true, bits, 1.0)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from irrun.debug.low_precision.formats import FORMATS, Format
 from irrun.debug.low_precision.units import Unit
-from irrun.model import is_constant
+from irrun.model import Layer, is_constant
 
-__all__ = ["InEffect", "is_kept", "reads_compressed"]
+__all__ = ["InEffect", "is_kept", "reads_compressed", "reads_rounded"]
+
+_INTEGERS: Final = ("u4", "i4", "u8", "i8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +50,28 @@ class InEffect:
 
 def reads_compressed(unit: Unit) -> bool:
     """Return whether a layer is a MatMul whose weights are integers, beside which activations are quantized."""
-    if unit.op.type != "MatMul" or not unit.constant[1]:
-        return False
-    feed = unit.model.feeds[unit.layer.id][1]
-    while feed is not None:
-        layer = unit.model.layers[feed[0]]
-        if is_constant(layer):
-            return layer.attributes.get("element_type", "") in ("u4", "i4", "u8", "i8")
-        feed = next(iter(unit.model.feeds[feed[0]]), None)
-    return False
+    return unit.op.type == "MatMul" and any(_is_compressed(chain) for chain in _constant_chains(unit, 1))
+
+
+def reads_rounded(unit: Unit) -> bool:
+    """Return whether a layer reads integers that the file decompresses in f16, where an engine may compute in f32."""
+    chains = [chain for chain in _constant_chains(unit, *range(len(unit.constant))) if _is_compressed(chain)]
+    return any(layer.type == "Multiply" and str(layer.outputs[0].type) == "f16" for chain in chains for layer in chain)
+
+
+def _constant_chains(unit: Unit, *inputs: int) -> Iterator[list[Layer]]:
+    """Yield, for each of some inputs that is constant, the layers that feed it up to the constant."""
+    for at in inputs:
+        feed = unit.model.feeds[unit.layer.id][at] if unit.constant[at] else None
+        chain: list[Layer] = []
+        while feed is not None:
+            chain.append(unit.model.layers[feed[0]])
+            feed = next(iter(unit.model.feeds[feed[0]]), None)
+        yield chain
+
+
+def _is_compressed(chain: Sequence[Layer]) -> bool:
+    return bool(chain) and is_constant(chain[-1]) and chain[-1].attributes.get("element_type", "") in _INTEGERS
 
 
 def is_kept(unit: Unit) -> bool:

@@ -54,6 +54,8 @@ class Simulation:
         self.model = model
         self.units: dict[str, Unit] = {}
         """The layers that can be simulated, in the order of a run."""
+        self.fixed: set[str] = set()
+        """The layers that are none, for they follow from constants and shapes."""
         self.runs = 0
         self.results: list[frozenset[Output]] = []
         """For each output of the model, the outputs of layers that it may be."""
@@ -95,6 +97,7 @@ class Simulation:
             if unit is not None:
                 self.units[unit.name] = unit
             steps.append(replace(step, kernel=Kernel(self._kernel(step, unit, scope.plan))))
+        self.fixed.update(scope.fixed({step.layer.id for step in steps}))
         return replace(scope.plan, steps=tuple(steps))
 
     def _kernel(self, step: Step, unit: Unit | None, plan: Plan) -> Callable[..., Any]:

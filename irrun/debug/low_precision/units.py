@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -140,6 +140,14 @@ class Scope:
                     found[entry.external] = known | body.result(entry.internal)
         for position in range(len(step.layer.outputs)):
             self.origins[step.layer.id, position] = Origin("value", found.get(position, frozenset()))
+
+    def fixed(self, steps: Set[int]) -> Iterator[str]:
+        """Yield the layers that follow from constants and shapes. The plan has folded those without a step."""
+        for id, layer in self.plan.model.layers.items():
+            known = self.origins.get((id, 0))
+            is_folded = known is None and id not in steps and layer.type not in ("Parameter", "Result")
+            if is_folded or (known is not None and known.kind in ("constant", "shape")):
+                yield self.prefix + self.plan.model.unique_names[id]
 
     def result(self, id: int) -> frozenset[Output]:
         """Return the outputs of layers that a Result reads."""
