@@ -124,3 +124,29 @@ def test_each_output_of_a_layer_is_judged_by_what_its_copy_has_read(tmp_path: Pa
     assert _judged(model, x, irrun.compile(model)(read)[1], read, tmp_path) == [True, True]
     (folder := tmp_path / "other").mkdir()
     assert _judged(model, x, irrun.compile(model)(x)[1], read, folder) == [True, False]
+
+
+@pytest.mark.parametrize(("scale", "explained"), [(1.0, True), (1.3, False)])
+def test_activations_in_groups_beside_compressed_weights(scale: float, explained: bool, tmp_path: Path) -> None:
+    """The product of i8 with a scale for each 32 elements is explained by the property that says so, and a fault not."""
+    rng = np.random.default_rng(0)
+    x, codes = rng.normal(size=(1, 16, 64)).astype(np.float32), rng.integers(-100, 100, (48, 64)).astype(np.int8)
+    weights = b.Multiply(b.Convert(codes, destination_type="f32"), np.full((48, 1), 0.01, np.float32))
+    relu = b.ReLU(b.parameter([1, 16, 64], name="x"), name="relu")
+    model = b.model([b.MatMul(relu, weights, transpose_b=True, name="product")])
+    read = np.maximum(x, 0)
+    parts = read.reshape(1, 16, 2, 32)
+    steps = np.abs(parts).max(axis=-1, keepdims=True) / 127
+    shown = (np.rint(parts / steps) * steps).reshape(x.shape) @ (codes.astype(np.float32).T * np.float32(0.01))
+    shown[..., 7] *= scale
+    for group in ("0", "32"):
+        found, values = dict[Place, Budget](), Shown()
+        effect = InEffect.of({"DYNAMIC_QUANTIZATION_GROUP_SIZE": group, "INFERENCE_PRECISION_HINT": "f32"})
+        judge = Judge(model, InEffect.of({}), effect, keep_state=False)
+        (folder := tmp_path / group).mkdir()
+        with closing(Shelf(folder)) as shelf:
+            values.add(Place("relu"), 0, 0, shelf.keep_array(read), 0)
+            values.add(Place("product"), 0, 0, shelf.keep_array(shown), 1)
+            judge.run({0: x}, values, lambda place, iteration, budget: found.__setitem__(place, budget))  # noqa: B023
+            values.drop()
+        assert found[Place("product")].is_explained is (explained and group == "32")

@@ -118,7 +118,8 @@ class _Judging:
                 self.roundoff[unit.name, port] = _UNSEEN
                 continue
             if right[port].dtype != object and value.dtype != object:
-                own = own_error(unit, reading, run, port, right[port], value, self.candidate.of_layer(unit.name))
+                side = self.candidate
+                own = own_error(unit, reading, run, port, right[port], value, side.of_layer(unit.name), side.group)
                 self.on_own(place, iteration, own)
             self.roundoff[unit.name, port] = _ROUNDOFF.get(value.dtype, self.least)
             outputs[port] = value.astype(outputs[port].dtype) if is_float(outputs[port]) else value

@@ -25,6 +25,8 @@ _F32: Final = 2.0**-22
 """The relative size of the moves that stand for the rounding of float32: large enough to survive it."""
 _FACTOR: Final = 4.0
 """The most that an error may be, in units of the noise: sums are added in another order."""
+_STEPS: Final = 6.0
+"""The same for inputs that are quantized: the steps of many elements add up as in a normal distribution."""
 _LAST_PLACES: Final = 4.0
 """The units in the last place of a value that a function in f32 may be wrong."""
 _LANES: Final = 6
@@ -61,12 +63,14 @@ class Reading:
 
 
 def own_error(
-    unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, observed: np.ndarray, format: Format | None
-) -> Budget:
+    unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, observed: np.ndarray, format: Format | None,
+    group: int = 0,
+) -> Budget:  # fmt: skip
     """Return the own error of an output that was ``observed``, beside what it should be on the same inputs: ``true``.
 
-    The layer may have computed in f32, or with inputs and constants in ``format``. The sharpest form that explains the
-    value counts; without one, the form that comes nearest.
+    The layer may have computed in f32, or with inputs and constants in ``format``, or beside compressed weights with
+    inputs that are quantized in groups of ``group``. The sharpest form that explains the value counts; without one, the
+    form that comes nearest.
     """
     if true.shape != observed.shape:
         return Budget(math.inf, math.inf, 0.0, None, "")
@@ -78,7 +82,7 @@ def own_error(
         if plain.is_explained:
             return plain
         noise = _noise(unit, reading, run, port, true)
-        for form, value, allowed in _forms(unit, reading, run, port, true, noise, observed, format):
+        for form, value, allowed in _forms(unit, reading, run, port, true, noise, observed, format, group):
             own = compared(form, value, true, observed, allowed)
             if best is None or own.excess < best.excess:
                 best = own
@@ -90,14 +94,19 @@ def own_error(
 
 def _forms(
     unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, noise: np.ndarray, observed: np.ndarray,
-    format: Format | None,
+    format: Format | None, group: int,
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:  # fmt: skip
     """Yield the forms in which a layer may compute: a name, the value, and what is allowed around it."""
     stored = noise + last_place(true, _bits(observed), 1.0)
     yield "f32", true, stored
+    bits = _bits(observed) if format is None else _bits_of(format)
+    data = reading.inputs[0]
+    if group and data is not None and reads_compressed(unit):
+        moved_by = run(_in_groups(data, group), *reading.inputs[1:])[port] - true
+        spread = pooled(np.square(moved_by), unit.is_image)
+        yield f"i8 in groups of {group}", true, stored + _STEPS * spread + last_place(true, bits, 1.0)
     if format is None or format.dtype is None:
         return
-    bits = _bits_of(format)
     on_grid = np.array_equal(format.round(observed), observed, equal_nan=True)
     for values, constants in ((True, True), (True, False), (False, True), (False, False)):
         inputs = [
@@ -108,13 +117,22 @@ def _forms(
         ]
         low = run(*inputs)[port]
         yield format.name, low, stored + (last_place(low, bits, 0.51) if on_grid else 0)
-    is_partly = reads_compressed(unit) or (unit.op.type in _SUMS and not any(unit.constant))
-    if is_partly or unit.op.type in _COMPOSITE or any(roundoff > _F32 for roundoff in reading.roundoff):
+    is_sum = unit.op.type in _SUMS and not any(unit.constant)
+    if is_sum or unit.op.type in _COMPOSITE or any(roundoff > _F32 for roundoff in reading.roundoff):
         unit_of = [2.0 ** -(bits + 1)] * len(reading.inputs)
         wide = _spread(unit, Reading(reading.inputs, unit_of), run, port, true)
         low = run(*[None if array is None else format.round(array) for array in reading.inputs])[port]
-        factor = _FACTOR / 2 if is_partly else _FACTOR
+        factor = _FACTOR / 2 if is_sum else _FACTOR
         yield format.name, true, stored + np.abs(low - true) + factor * wide + last_place(true, bits, 1.0)
+
+
+def _in_groups(data: np.ndarray, group: int) -> np.ndarray:
+    """Return the input of a product as i8, with a scale for each group of elements along its last axis."""
+    length = data.shape[-1]
+    size = group if length % group == 0 else length
+    parts = data.reshape(*data.shape[:-1], length // size, size) if length else data
+    scale = np.abs(parts).max(axis=-1, keepdims=True, initial=0) / 127
+    return (np.rint(parts / np.where(scale == 0, 1, scale)) * scale).astype(data.dtype).reshape(data.shape)
 
 
 def compared(form: str, value: np.ndarray, true: np.ndarray, observed: np.ndarray, allowed: np.ndarray) -> Budget:
