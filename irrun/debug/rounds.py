@@ -10,10 +10,10 @@ from typing import Final, Literal
 import numpy as np
 
 from irrun.debug.budget import Judge
+from irrun.debug.budget.shown import Shown
 from irrun.debug.metrics import Budget
 from irrun.debug.results import SideFailure
 from irrun.debug.shelf import Kept, Shelf
-from irrun.debug.shown import Shown
 from irrun.debug.subjects import Subject
 from irrun.debug.tallies import Tallies
 from irrun.engines import Failure, Loaded, Outputs, Place, Recording, Timeout, Value

@@ -16,9 +16,9 @@ from irrun.debug import Limit, Tolerances, compare
 from irrun.debug.budget import Judge
 from irrun.debug.budget.noise import pooled
 from irrun.debug.budget.precisions import InEffect
+from irrun.debug.budget.shown import Shown
 from irrun.debug.metrics import Budget
 from irrun.debug.shelf import Shelf
-from irrun.debug.shown import Shown
 from irrun.engines import Place
 from irrun.model import is_constant
 from small_networks import bert, resnet

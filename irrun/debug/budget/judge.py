@@ -18,11 +18,11 @@ import numpy as np
 from irrun.debug.budget.outputs import Accumulated
 from irrun.debug.budget.own import Reading, own_error
 from irrun.debug.budget.precisions import InEffect
+from irrun.debug.budget.shown import Shown
 from irrun.debug.low_precision.formats import is_float
 from irrun.debug.low_precision.simulation import Arrays, Run, Simulation
 from irrun.debug.low_precision.units import Output, Unit
 from irrun.debug.metrics import Budget
-from irrun.debug.shown import Shown
 from irrun.diagnostics import IrrunError
 from irrun.engines import Place
 from irrun.model import Model
