@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.debug.metrics import measure
 from irrun.debug.results import Comparison, Conduct, Layer
 from irrun.debug.subjects import Subject
 from irrun.engines import Engine, Loaded, Outputs, Place, Recording, Value
@@ -55,18 +56,8 @@ def _runs(engine: Engine, subject: Subject, feeds: Feeds) -> list[Outputs]:
 def _differ(first: Outputs, second: Outputs, limits: Sequence[Layer]) -> bool:
     """Return whether two runs differ by more than a tenth of what the outputs may be wrong."""
     rtol = min((limit.rtol for limit in limits), default=0.0) / 10
-    for one, other in zip(first.outputs, second.outputs):
-        a, b = one.array, other.array
-        if a.shape != b.shape:
-            return True
-        if a.dtype.kind not in "fiub":
-            same = bool(np.array_equal(a, b))
-        else:
-            scale = float(np.nanmax(np.abs(a.astype(np.float64)), initial=0.0))
-            same = bool(np.allclose(a.astype(np.float64), b.astype(np.float64), rtol, rtol * scale, equal_nan=True))
-        if not same:
-            return True
-    return False
+    pairs = zip(first.outputs, second.outputs)
+    return not all(measure(one.array, other.array, rtol, 0.0).agrees for one, other in pairs)
 
 
 def _first_that_changes(subject: Subject, feeds: Feeds) -> str:

@@ -95,7 +95,7 @@ def _pooling() -> irrun.Model:
 
 
 def _judged(model: irrun.Model, x: np.ndarray, places: np.ndarray, read: np.ndarray, folder: Path) -> list[bool]:
-    """Judge the two outputs of a pool, of which the second is of a copy that has read something else."""
+    """Judge the two outputs of a pool. Another copy of the model, which has read ``read``, has shown the second."""
     shown, found = Shown(), dict[Place, Budget]()
     values = irrun.compile(model)(x)[0]
     judge = Judge(model, InEffect.of({}), InEffect.of({}), keep_state=False)

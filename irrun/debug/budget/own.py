@@ -153,8 +153,8 @@ def compared(form: str, value: np.ndarray, true: np.ndarray, observed: np.ndarra
 def _exact(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, observed: np.ndarray) -> Budget:
     """Return the own error of an output without numbers that round: it flips only where moved inputs flip.
 
-    If the inputs are exact, a condition never flips, and of two equal elements either may be the greatest: the random
-    moves, one of which must give what was observed, say so.
+    If the inputs are exact, a condition never flips. Of two equal elements either may be the greatest: then one of the
+    random moves gives what was observed.
     """
     differs = np.zeros(true.shape, bool) if is_float(true) else np.asarray(true != observed)
     if not differs.any():

@@ -42,7 +42,7 @@ class Shown:
         return None if kept is None else kept.take()
 
     def copy(self, place: Place) -> int:
-        """Return the number of the copy that has shown a place, by default that of the first."""
+        """Return the number of the copy that has shown a place, by default 0."""
         return self._copies.get(place, 0)
 
     def read(self, copy: int, place: Place) -> np.ndarray | None:

@@ -366,7 +366,7 @@ class _Strings:
 
 
 def _beside(name: str) -> Any:
-    """Load a module of this folder, which is on no path: the names of its files are those of the engines."""
+    """Load a module of this folder by its file. On `sys.path`, `openvino.py` would hide the package openvino."""
     spec = importlib.util.spec_from_file_location(f"irrun_{name}", Path(__file__).with_name(f"{name}.py"))
     assert spec is not None
     assert spec.loader is not None
