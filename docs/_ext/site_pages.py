@@ -113,7 +113,12 @@ def _extension_version(cls: type[Op]) -> Iterator[str]:
     yield ""
     yield _prose(summary(cls))
     yield ""
-    yield f'- Operation set: [{_extension(cls)}](../../extensions.md), mostly as `version="extension"`'
+    page = "internal-operations" if cls.revisions else "extensions"
+    yield f'- Operation set: [{_extension(cls)}](../../{page}.md), mostly as `version="extension"`'
+    if cls.spec:
+        yield f"- Specification: [{cls.spec}]({SPECIFICATION.format(spec=cls.spec)})"
+    if cls.revisions:
+        yield f"- Revisions of the page: {', '.join(map(str, reversed(cls.revisions)))}"
     yield f"- Declared in: `{file}`, line {line}"
     yield ""
     yield from _declaration(cls)

@@ -16,7 +16,7 @@ from irrun.diagnostics import ModelError, Refused, UnsupportedError
 from irrun.inference.bind import bind
 from irrun.inference.layer import infer
 from irrun.inference.propagate import needed, refusal
-from irrun.model import Layer
+from irrun.model import Layer, Port
 from irrun.model.lookup import nearest
 from irrun.opdef import SPECIFICATION, Op, Site, Value, all_ops, find, is_custom, resolve
 from irrun.types import ElementType, PartialShape
@@ -162,7 +162,8 @@ def infer_node(
     ``outputs`` is their number, or None to derive it. Raises ModelError at ``source`` if the operation refuses the
     attributes or the inputs.
     """
-    named = layer if layer.name else replace(layer, name=layer.type.lower())  # diagnostics need a name
+    ports = tuple(Port(number, None, None, (), -1) for number, _ in enumerate(inputs))
+    named = replace(layer, name=layer.name or layer.type.lower(), inputs=ports)  # diagnostics need a name
     model = empty_model(source)
     op, diagnostics = bind(model, named)
     if op is None or diagnostics:

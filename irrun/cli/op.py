@@ -16,7 +16,7 @@ import irrun
 from irrun.cli import _completion, _terminal
 from irrun.cli._options import format_option
 from irrun.model.lookup import nearest
-from irrun.opdef import SPECIFICATION, Attribute, Input, Op, all_ops, find, labels, named, resolve
+from irrun.opdef import SPECIFICATION, Attribute, Input, Op, all_ops, find, labels, named, released, resolve
 from irrun.types import PartialShape
 
 __all__ = ["command", "default_of", "multiplicity", "place", "port_types", "spellings", "summary"]
@@ -79,6 +79,8 @@ def _record(cls: type[Op]) -> dict[str, Any]:
         "version": cls.since,
         "summary": summary(cls).replace("``", ""),
         "specification": cls.spec,
+        "release": released(cls),
+        "revisions": [{"release": r.release, "commit": r.commit, "change": r.change} for r in reversed(cls.revisions)],
         "file": file,
         "line": line,
         "inputs": [
@@ -108,6 +110,8 @@ def _print(out: Console, cls: type[Op]) -> None:
     if cls.spec:
         out.print(f"  specification  {cls.spec}")
         out.print(f"                 {SPECIFICATION.format(spec=cls.spec)}")
+    if release := released(cls):
+        out.print(f"  since          OpenVINO {release}")
     out.print(f"  declared in    {_shortest(file)}:{line}")
     if cls.inputs:
         _terminal.title(out, "\ninputs")
@@ -117,6 +121,10 @@ def _print(out: Console, cls: type[Op]) -> None:
         _terminal.title(out, "\nattributes")
         rows = [(spellings(a), a.expects, default_of(a)) for a in cls.attributes.values()]
         _terminal.print_table(out, ("name", "values", "default"), rows, is_prose=True)
+    if cls.revisions:
+        _terminal.title(out, "\nrevisions of the page")
+        revisions = [(r.release or "none", r.commit[:7], r.change) for r in reversed(cls.revisions)]
+        _terminal.print_table(out, ("release", "commit", "change"), revisions, is_prose=True)
     if clauses := labels(cls):
         _terminal.title(out, "\nconstraints")
         for label, clause in clauses.items():

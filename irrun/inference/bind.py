@@ -94,6 +94,7 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
                 message = f"{name} should be {attribute.argument}, not {text}"
             problems.append(at(attribute.code, message, data(), text_name))
             values[name] = None
+    fitting = cls.fitted(len(layer.inputs), values) if cls.revisions else ()
     missing = [
         a for name, a in cls.attributes.items() if name not in values and is_required(layer.type, a, model.version)
     ]
@@ -115,18 +116,18 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
             edits = add_attribute(model.source, data(), attribute.name, value)
             fix = Fix(f'write {attribute.name}="{value}"', edits, safe=False) if edits else None
         problems.append(at("IR202", message, data() if layer.attributes else layer.node, help=help, fix=fix))
-    op = None if problems else cls(**values)
+    op = None if problems else cls(fitting, **values)
     return op, [*problems, *unknown.values()]
 
 
 def bind_all(model: Model) -> Iterator[tuple[Layer, Op | None, Sequence[Diagnostic]]]:
     """Yield each layer of the model with the results of ``bind``, in the order of the file.
 
-    Layers with equal type, version and attributes share one Op instance if the operation is pure.
+    Layers with equal type, version, attributes and number of inputs share one Op instance if the operation is pure.
     """
     known: dict[tuple[object, ...], Op] = {}
     for layer in model.layers.values():
-        key = (layer.type, layer.version, *layer.attributes.items())
+        key = (layer.type, layer.version, len(layer.inputs), *layer.attributes.items())
         op, problems = known.get(key), ()
         if op is None:
             op, problems = bind(model, layer)

@@ -11,7 +11,7 @@ import numpy as np
 from irrun.base.memory import lacks_memory
 from irrun.base.text import counted
 from irrun.diagnostics import Refused
-from irrun.opdef import Input, Op, Site, Value
+from irrun.opdef import Input, Op, Site, Value, arity
 from irrun.opdef.values import CONTENTS_LIMIT, array_of
 from irrun.types import ElementType, PartialShape, UnknownDimError, as_dim, type_set
 
@@ -55,8 +55,7 @@ def input_name(op: Op, position: int) -> str:
 def _check_arity(op: Op, count: int, inputs: Sequence[Value | None]) -> None:
     """Raise Refused (IR205) if a layer has too few or too many inputs, or lacks a required one."""
     declared = op.inputs
-    least = sum(not p.optional for p in declared)
-    most = None if declared and declared[-1].variadic else len(declared)
+    least, most = arity(declared)
     if count < least or (most is not None and count > most):
         wanted = f"{least}" if least == most else f"{least} or more" if most is None else f"{least} to {most}"
         names = ", ".join(p.name + ("…" if p.variadic else "?" if p.optional else "") for p in declared)

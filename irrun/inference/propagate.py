@@ -58,6 +58,7 @@ def refusal(model: Model, layer: Layer, op: Op | None, refused: Refused, notes: 
     ``notes`` are added after those of the rule itself.
     """
     label = f" ({op.type}-{op.since} {refused.label})" if op and refused.label else ""
+    notes = (*notes, *_revision_notes(op))
     attribute = {"IR502": "offset", "IR503": "size", "IR508": "size", "IR504": "offset"}.get(refused.code)
     data = model.source.children(layer.node, "data") if attribute else []
     node = data[0] if data else layer.node
@@ -65,6 +66,16 @@ def refusal(model: Model, layer: Layer, op: Op | None, refused: Refused, notes: 
         refused.code, f'{layer.type} "{layer.name}": {refused.message}{label}', source=model.source, node=node,
         attribute=attribute, layer=layer.name, help=refused.help, label=refused.label, notes=(*refused.notes, *notes),
     )  # fmt: skip
+
+
+def _revision_notes(op: Op | None) -> tuple[str, ...]:
+    """Return a note that names the revisions that a refused layer fits, or all revisions if it fits none of several."""
+    if op is None or len(op.revisions) < 2:
+        return ()
+    names = ", ".join(map(str, op.fitting or op.revisions[::-1]))
+    if op.fitting:
+        return (f"the number of inputs and the attributes fit the revisions {names} of {op.type}",)
+    return (f"the number of inputs and the attributes fit none of the revisions {names} of {op.type}",)
 
 
 def to_blame(op: Op | None) -> str:

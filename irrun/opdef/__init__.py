@@ -9,6 +9,7 @@ A declaration imports everything that it needs from here.
 
 from irrun.diagnostics import Refused
 from irrun.opdef.attributes import Attribute, attr
+from irrun.opdef.inputs import Input, arity, opt, ports, variadic
 from irrun.opdef.kernel import (
     AxisRole,
     Call,
@@ -24,15 +25,16 @@ from irrun.opdef.kernel import (
     Request,
     ignore_tile,
 )
-from irrun.opdef.operation import SPECIFICATION, Body, Input, Op, Site, Stream, opt, ports, variadic
-from irrun.opdef.registry import all_ops, find, is_custom, labels, named, op, resolve
+from irrun.opdef.operation import SPECIFICATION, Body, Op, Site, Stream
+from irrun.opdef.registry import all_ops, find, is_custom, labels, named, op, released, resolve
+from irrun.opdef.revisions import RELEASES, Revision
 from irrun.opdef.stored import Stored
 from irrun.opdef.values import CHANNELS_LAST, ORDER, Value, few
 from irrun.opdef.variables import Variables
 
 __all__ = [
-    "CHANNELS_LAST", "ORDER", "SPECIFICATION", "Attribute", "AxisRole", "Body", "Call", "Calls", "Change", "Epilogue",
-    "Formula", "Index", "Input", "Joins", "Kernel", "OnTileReady", "Op", "Packing", "Refused", "Request", "Site",
-    "Stored", "Stream", "Value", "Variables", "all_ops", "attr", "few", "find", "ignore_tile", "is_custom", "labels",
-    "named", "op", "opt", "ports", "resolve", "variadic",
+    "CHANNELS_LAST", "ORDER", "RELEASES", "SPECIFICATION", "Attribute", "AxisRole", "Body", "Call", "Calls",
+    "Change", "Epilogue", "Formula", "Index", "Input", "Joins", "Kernel", "OnTileReady", "Op", "Packing", "Refused",
+    "Request", "Revision", "Site", "Stored", "Stream", "Value", "Variables", "all_ops", "arity", "attr", "few",
+    "find", "ignore_tile", "is_custom", "labels", "named", "op", "opt", "ports", "released", "resolve", "variadic",
 ]  # fmt: skip

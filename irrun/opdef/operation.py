@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Literal, NoReturn, Protocol
 
@@ -10,48 +10,19 @@ import numpy as np
 
 from irrun.diagnostics import Refused
 from irrun.opdef.attributes import REQUIRED, Attribute
+from irrun.opdef.inputs import Input
 from irrun.opdef.kernel import AxisRole, Kernel, Request
+from irrun.opdef.revisions import Revision
 from irrun.opdef.values import Value
 from irrun.types import Dim, ElementType
 
-__all__ = ["SPECIFICATION", "Body", "Input", "Op", "Site", "Stream", "opt", "ports", "variadic"]
+__all__ = ["SPECIFICATION", "Body", "Op", "Site", "Stream"]
 
 
 SPECIFICATION: Final = (
     "https://docs.openvino.ai/2026/documentation/openvino-ir-format/operation-sets/operation-specs/{spec}.html"
 )
 """The address of an operation's page, by ``Op.spec``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """The declaration of one input of an operation.
-
-    ``type`` is a type variable of ``Op.types`` (``T``) or a set of element types, as ``irrun.types.type_set`` reads it.
-    An input that is ``variadic`` is the last one, and stands for any number of inputs.
-    """
-
-    name: str
-    type: str
-    optional: bool = False
-    variadic: bool = False
-
-
-def ports(**declared: str | Input) -> tuple[Input, ...]:
-    """Return the inputs of an operation in order: ``ports(data="T", axes=opt("i32 i64"))``."""
-    return tuple(
-        replace(port, name=name) if isinstance(port, Input) else Input(name, port) for name, port in declared.items()
-    )
-
-
-def opt(type: str) -> Input:
-    """Return an optional input. A layer may leave it out even if later inputs are present."""
-    return Input("", type, optional=True)
-
-
-def variadic(type: str, *, least: int = 1) -> Input:
-    """Return an input that a layer may repeat, at least ``least`` times (0 or 1). It must be the last input."""
-    return Input("", type, optional=least == 0, variadic=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +120,12 @@ class Op:
     per_element: ClassVar[int] = 0
     """FLOPs for each element of the first output, if their number does not depend on anything else: see ``flops``."""
     attributes: ClassVar[dict[str, Attribute]] = {}
+    revisions: ClassVar[tuple[Revision, ...]] = ()
+    """The revisions of an operation whose page changes without a version number, the oldest first. The class declares
+    the inputs, attributes and defaults of the newest."""
+    updates: ClassVar[tuple[str, ...]] = ()
+    """The names of inputs that OpenVINO overwrites, such as caches. ``run`` returns their new arrays in this order,
+    behind the outputs."""
     assumed: ClassVar[tuple[str, ...]] = ()
     """Attributes with a default although the specification requires them. ``doubts`` reports a layer without them, and
     a schema requires them."""
@@ -161,14 +138,28 @@ class Op:
                 delattr(cls, name)
         cls.attributes = attributes
 
-    def __init__(self, **attributes: Any) -> None:
+    def __init__(self, fitting: Sequence[Revision] = (), /, **attributes: Any) -> None:
+        """Set the attributes. ``fitting`` are the revisions that the layer fits, the newest first."""
+        self.fitting = fitting
+        revision = next(iter(fitting or self.revisions[-1:]), None)
+        if revision is not None and revision.inputs is not None:
+            vars(self)["inputs"] = revision.inputs
         for name, attribute in self.attributes.items():
-            value = attributes.pop(name, attribute.default)
+            default = attribute.default if revision is None else revision.default(name, attribute.default)
+            value = attributes.pop(name, default)
             if value is REQUIRED:
                 raise TypeError(f"{self.type} needs the attribute {attribute.name}")
             setattr(self, name, value)
         if attributes:
             raise TypeError(f"{self.type} has no attribute {', '.join(attributes)}")
+
+    @classmethod
+    def fitted(cls, inputs: int, attributes: Collection[str]) -> tuple[Revision, ...]:
+        """Return the revisions that a layer fits, the newest first.
+
+        ``inputs`` is its number of inputs, ``attributes`` are the names of the attributes that it writes.
+        """
+        return tuple(r for r in reversed(cls.revisions) if r.fits(cls.inputs, inputs, attributes))
 
     @property
     def unseeded(self) -> bool:

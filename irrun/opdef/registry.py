@@ -16,8 +16,9 @@ from functools import cache
 from typing import TypeVar
 
 from irrun.opdef.operation import Op
+from irrun.opdef.revisions import RELEASES
 
-__all__ = ["all_ops", "find", "is_custom", "labels", "named", "op", "resolve"]
+__all__ = ["all_ops", "find", "is_custom", "labels", "named", "op", "released", "resolve"]
 
 
 _registry: dict[str, dict[int, type[Op]]] = {}
@@ -85,7 +86,7 @@ def _load(type: str | None) -> None:
 
 @cache
 def _load_plugins() -> None:
-    """Import the operation sets that are not OpenVINO's.
+    """Import the operation sets beside OpenVINO's numbered ones.
 
     They are the packages in ``irrun.extensions``, and those that other packages declare in the entry point group
     ``irrun.ops``.
@@ -137,6 +138,16 @@ def named(type: str) -> list[type[Op]]:
 def is_custom(cls: type[Op]) -> bool:
     """Return whether an operation is not one of irrun's own."""
     return not cls.__module__.startswith("irrun.ops.")
+
+
+def released(cls: type[Op]) -> str:
+    """Return the first OpenVINO release with an operation, such as ``2024.5``, or an empty text if none is known.
+
+    An internal operation takes it from its oldest revision, any other operation of OpenVINO from its opset.
+    """
+    if cls.revisions:
+        return cls.revisions[0].release
+    return "" if is_custom(cls) else RELEASES.get(cls.since, "")
 
 
 def all_ops() -> list[type[Op]]:

@@ -26,7 +26,7 @@ from irrun.ir.schema.vocabulary import (
     texts_of,
 )
 from irrun.model import VERSIONS
-from irrun.opdef import Op, all_ops, is_custom
+from irrun.opdef import Op, all_ops, arity, is_custom
 
 __all__ = ["relax_ng"]
 
@@ -91,9 +91,9 @@ def _operation(cls: type[Op], version: int, types: dict[Texts, str]) -> Any:
     attributes = list(_attributes(cls, version, types))
     data = _E.element(*(attributes or [_E.empty()]), name="data")
     parts.append(data if any(_required(cls, version)) else _optional(data))
-    least = sum(not port.optional for port in cls.inputs)
-    most = None if cls.inputs and cls.inputs[-1].variadic else len(cls.inputs)
-    parts.append(_ports("input", least, most))
+    spans = [arity(revision.inputs or cls.inputs) for revision in cls.revisions] or [arity(cls.inputs)]
+    most = [most for _, most in spans if most is not None]
+    parts.append(_ports("input", min(least for least, _ in spans), max(most) if len(most) == len(spans) else None))
     parts.append(_ports("output", min(1, cls.outputs or 0), cls.outputs))
     parts += [_body_part(tag, version, counts=cls.type == "Loop") for tag in body_parts(cls)]
     values: list[Any] = [_E.value(v, type="token") for v in versions_of(cls)]
