@@ -191,9 +191,13 @@ def _show_agreement(out: Console, comparison: Comparison) -> None:
         assert worst.budget is not None
         out.print(f"   = {worst.budget.form} explains the errors of the outputs: {_of_budget(worst.budget)}")
         costly = sorted(comparison.layers, key=lambda layer: -(layer.budget.error if layer.budget else 0))
-        names = [f'"{printable(layer.label)}"' for layer in costly[:3] if layer.budget and layer.budget.error]
+        names = [
+            f'"{printable(layer.label)}" ({_number(layer.budget.error, 2)})'
+            for layer in costly[:3]
+            if layer.budget and layer.budget.error
+        ]
         if names:
-            out.print(f"   = the greatest own errors are those of {', '.join(names)}")
+            out.print(f"   = layers with the greatest own errors: {', '.join(names)}")
 
 
 def _of_budget(budget: Budget) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from irrun.cli._options import Size, plugin_option, together
 from irrun.cli._samples import samples
 from irrun.debug import Limit, Tolerances, read_tolerances
-from irrun.engines import Limits, Side, parse_side
+from irrun.engines import Limits, Side, parse_sides
 from irrun.model import Model
 from irrun.running.live import default_max_memory
 
@@ -43,7 +43,8 @@ model_options: Final = together(
 
 def sides(reference: str, candidate: str, weights: str | None) -> tuple[Side, Side]:
     """Return the two sides that a user names. Raises EngineError (IR701) if a text describes no side."""
-    return parse_side(reference).with_weights(weights), parse_side(candidate).with_weights(weights)
+    first, second = parse_sides(reference, candidate)
+    return first.with_weights(weights), second.with_weights(weights)
 
 
 def _renames(context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> dict[str, str]:

@@ -41,7 +41,8 @@ __all__ = ["command"]
 _SIDES: Final = "\n".join(f"  {kind.example:<25}{kind.summary}" for kind in KINDS.values())
 _HELP: Final = f"""Compare two engines or models; name the layer that goes wrong.
 
-REFERENCE and CANDIDATE are each a path, or KIND[OPTIONS]:PATH:
+REFERENCE and CANDIDATE are each a path, or KIND[OPTIONS]:PATH. Without a path, KIND runs the model of the other side.
+The kinds are:
 
 \b
 {_SIDES}

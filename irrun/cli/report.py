@@ -69,8 +69,7 @@ class Settings:
     "--compare",
     "side",
     metavar="SIDE",
-    help="Also compare the model with SIDE, as in `irrun compare`, on the same inputs. An engine without a path, such "
-    "as openvino, runs the same model.",
+    help="Also compare the model with SIDE, such as openvino, as in `irrun compare`, on the same inputs.",
 )
 @click.option("--run/--no-run", default=True, show_default=True, help="Run the model, for values and times.")
 @click.option("--runs", type=click.IntRange(min=1), default=3, show_default=True, help="Number of runs that are timed.")

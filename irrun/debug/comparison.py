@@ -29,7 +29,7 @@ from irrun.engines import (
     Side,
     at_once,
     open_all,
-    parse_side,
+    parse_sides,
     private_folder,
 )
 
@@ -78,7 +78,7 @@ def compare(
     be paired. Raises ReadError for a file that cannot be read, and
     FeedError for inputs that do not fit.
     """
-    sides = [parse_side(side) if isinstance(side, str) else side for side in (reference, candidate)]
+    sides = parse_sides(reference, candidate)
     models = [model_of(side) for side in sides]
     settings = Settings(tolerances or Tolerances(), comparator, frontier)
     with ExitStack() as stack:

@@ -26,7 +26,7 @@ from irrun.engines.outcomes import (
 from irrun.engines.places import computing_layers
 from irrun.engines.process import Limits
 from irrun.engines.recordings import Recording
-from irrun.engines.sides import Side, parse_side
+from irrun.engines.sides import Side, parse_side, parse_sides
 from irrun.engines.values import Value
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "open",
     "open_all",
     "parse_side",
+    "parse_sides",
     "private_folder",
     "to_record",
 ]

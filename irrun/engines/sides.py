@@ -12,7 +12,7 @@ from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines.kinds import ARRAYS, DUMP, IR, KINDS, ONNX, OPTIONS, PROPERTY, Kind, Option
 from irrun.model.lookup import nearest
 
-__all__ = ["Side", "parse_side"]
+__all__ = ["Side", "parse_side", "parse_sides"]
 
 _PREFIX: Final = re.compile(r"([A-Za-z][\w-]+)(\[)?")
 """The beginning of ``KIND:PATH`` or ``KIND[OPTIONS]:PATH``. A kind has two letters or more: ``C:`` is a drive."""
@@ -75,8 +75,6 @@ def parse_side(text: str, *, needs_path: bool = True) -> Side:
     match = _PREFIX.match(text)
     rest = "" if match is None else text[match.end() :]
     is_prefixed = match is not None and (match[2] is not None or rest.startswith(":") or (not needs_path and not rest))
-    if match is not None and match[0] == text and text in KINDS and not is_prefixed and not _exists(text):
-        raise _bad(text, f"{text} is an engine, and the model that it runs is missing", f"write {text}:MODEL.xml")
     if match is None or not is_prefixed or (match[1] not in KINDS and _exists(text)):
         return Side(_kind_of(text), Path(_required(text, text)))
     name = match[1]
@@ -92,6 +90,26 @@ def parse_side(text: str, *, needs_path: bool = True) -> Side:
     if not rest.startswith(":"):
         raise _bad(text, "a colon is missing after the options", f"write {name}[...]:PATH")
     return Side(name, Path(_required(text, rest[1:])), options)
+
+
+def parse_sides(first: str | Side, second: str | Side) -> tuple[Side, Side]:
+    """Return two sides, each from its text. An engine without a path, such as ``openvino``, runs the other's model.
+
+    Raises EngineError (IR701) if a text describes no side, or if neither side names a model.
+    """
+    sides = [_paired(text) if isinstance(text, str) else text for text in (first, second)]
+    for at, side in enumerate(sides):
+        other = sides[1 - at]
+        if side.path is None and (other.path is None or KINDS[other.kind].is_recording):
+            raise _bad(str(side), "the model that the engine runs is missing", f"write {side}:MODEL.xml")
+        if side.path is None:
+            sides[at] = replace(side, path=other.path).with_weights(other.weights)
+    return sides[0], sides[1]
+
+
+def _paired(text: str) -> Side:
+    """Return a side. An engine without a path is one, unless a file has its name."""
+    return parse_side(text, needs_path=text.partition("[")[0] not in KINDS or _exists(text))
 
 
 def _exists(text: str) -> bool:

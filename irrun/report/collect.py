@@ -15,7 +15,7 @@ from irrun.checking.facts import facts_of
 from irrun.debug import Comparison, Tolerances, compare
 from irrun.debug.inputs import Feeds, samples_of
 from irrun.diagnostics import Diagnostic, EngineError, FeedError, IrrunError, ReadError
-from irrun.engines import KINDS, Limits, Side, parse_side
+from irrun.engines import Limits, Side, parse_side
 from irrun.files import write_file
 from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed, no_garbage
@@ -126,6 +126,5 @@ def _compared(
 ) -> Comparison:
     """Compare a model, as irrun runs it, with another side on the same inputs."""
     path = Path(model.source.path)
-    reference = side if side.path is not None or KINDS[side.kind].is_recording else Side(side.kind, path, side.options)
     limits = Limits(timeout or Limits().seconds, max_memory)
-    return compare(reference, Side("irrun", path), arrays, tolerances=tolerances, limits=limits)
+    return compare(side, Side("irrun", path), arrays, tolerances=tolerances, limits=limits)

@@ -19,7 +19,7 @@ MISTAKES = {
     "check one.xml -o x.sarif": "No such option '-o'; the result goes to standard output: write > FILE",
     "check one.xml --output x.sarif": "the result goes to standard output: write > FILE",
     "check one.xml --summary --statistics": "--summary cannot be combined with --statistics",
-    "compare one.xml openvino": "write openvino:MODEL.xml",
+    "compare exact openvino": "write exact:MODEL.xml",
     "check rellu.xml": "did you mean ReLU?",
     "check custom.xml": "register a custom operation with @irrun.op (--plugin FILE.py)",
     "check binary.xml": "pass the .xml file of the model; or is it encrypted, or a compiled blob (export_model)?",

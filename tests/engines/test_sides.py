@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import irrun
-from irrun.engines import Side, parse_side
+from irrun.engines import Side, parse_side, parse_sides
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,38 @@ def test_engines_without_a_model(text: str, kind: str) -> None:
     side = parse_side(text, needs_path=False)
     assert side.kind == kind
     assert (side.path is None) == (text != "m.xml")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "texts"),
+    [
+        ("m.xml", "openvino", ["irrun:m.xml", "openvino:m.xml"]),
+        ("openvino[threads=1]", "m.xml", ["openvino[threads=1]:m.xml", "irrun:m.xml"]),
+        ("exact[weights=b.bin]:m.xml", "openvino", ["exact[weights=b.bin]:m.xml", "openvino[weights=b.bin]:m.xml"]),
+        ("ort:m.onnx", "onnx", ["ort:m.onnx", "onnx:m.onnx"]),
+        ("values.npz", "m.xml", ["npz:values.npz", "irrun:m.xml"]),
+    ],
+)
+def test_an_engine_without_a_path_runs_the_other_model(first: str, second: str, texts: list[str]) -> None:
+    assert [str(side) for side in parse_sides(first, second)] == texts
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "missing"),
+    [("openvino", "exact", "openvino"), ("values.npz", "openvino[threads=1]", "openvino[threads=1]")],
+)
+def test_no_side_names_a_model(first: str, second: str, missing: str) -> None:
+    with pytest.raises(irrun.EngineError) as caught:
+        parse_sides(first, second)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.message == f"cannot use {missing!r}: the model that the engine runs is missing"
+    assert diagnostic.help == f"write {missing}:MODEL.xml"
+
+
+def test_a_file_may_be_named_like_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("openvino").write_text("")
+    assert parse_sides("m.xml", "openvino")[1] == Side("irrun", Path("openvino"))
 
 
 @pytest.mark.parametrize(

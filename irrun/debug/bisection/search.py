@@ -34,7 +34,7 @@ from irrun.debug.results import Layer as Compared
 from irrun.debug.subjects import Subject
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import EngineError, diagnostic
-from irrun.engines import KINDS, Engine, Limits, Place, Side, parse_side
+from irrun.engines import KINDS, Engine, Limits, Place, Side, parse_sides
 from irrun.engines import open as open_engine
 from irrun.ir.write import save_model
 from irrun.model import Layer, Model
@@ -120,7 +120,7 @@ def bisect(
     reference fails or shows no values, IR707 if inputs cannot be paired. Raises the errors of ``irrun.read_model`` for
     the candidate's model, and FeedError for inputs that do not fit.
     """
-    of_candidate = parse_side(candidate) if isinstance(candidate, str) else candidate
+    of_reference, of_candidate = parse_sides(reference, candidate)
     if not KINDS[of_candidate.kind].is_bisected or of_candidate.path is None:
         names = ", ".join(kind.name for kind in KINDS.values() if kind.is_bisected)
         message = f"cannot bisect {of_candidate}: parts can be cut from the models of {names} only"
@@ -130,7 +130,6 @@ def bisect(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="irrun-")))
         engine = stack.enter_context(open_engine(of_candidate.without_model(), limits))
-        of_reference = parse_side(reference) if isinstance(reference, str) else reference
         subject = load_reference(of_reference, stack.enter_context(open_engine(of_reference, limits)))
         own = Subject(of_candidate, engine, interface(model), model)
         feeding = Feeding.of(subject, own, renames or {})
