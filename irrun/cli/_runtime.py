@@ -13,7 +13,7 @@ from irrun.cli import _terminal
 from irrun.debug.runtime import Fusion, Inserted, LayerRun, Runtime
 from irrun.engines import RunNode
 
-__all__ = ["show"]
+__all__ = ["show", "time"]
 
 
 _STATES: Final = {
@@ -50,11 +50,8 @@ def show(out: Console, result: Runtime, top: int, *, everything: bool) -> None:
 
 def _show_summary(out: Console, result: Runtime) -> None:
     runs = counted(result.graph.runs, "run")
-    time = _time(result.microseconds)
-    nodes = counted(len(result.executed), "node")
-    out.print(
-        Text(f"{counted(len(result.layers), 'layer')} run as {nodes}, {time} in a run (median of {runs})", "bold")
-    )
+    sizes = f"{counted(len(result.layers), 'layer')} run as {counted(len(result.executed), 'node')}"
+    out.print(Text(f"{sizes}, {time(result.microseconds)} in a run (median of {runs})", "bold"))
     states = ", ".join(f"{number:,} {_STATES[state]}" for state, number in result.counts("state").items())
     out.print(f"  layers: {states}")
     precisions = ", ".join(f"{number:,} in {precision}" for precision, number in result.counts("precision").items())
@@ -69,7 +66,7 @@ def _show_summary(out: Console, result: Runtime) -> None:
 def _costly(result: Runtime, node: RunNode) -> tuple[str, ...]:
     layers = sum(any(own.name == node.name for own in layer.nodes) for layer in result.layers)
     share = f"{result.share(node):.1%}"
-    return node.name, node.type, str(layers or ""), node.computes_in, node.primitive, _time(node.time), share
+    return node.name, node.type, str(layers or ""), node.computes_in, node.primitive, time(node.time), share
 
 
 def _show_fusions(out: Console, result: Runtime, *, everything: bool) -> None:
@@ -154,5 +151,6 @@ def _inserted(result: Runtime, item: Inserted) -> tuple[str, ...]:
     return item.node.type, item.changes, item.source, item.target, share
 
 
-def _time(microseconds: float) -> str:
+def time(microseconds: float) -> str:
+    """Return a time in a readable unit."""
     return f"{microseconds / 1e3:.3g} ms" if microseconds >= 1e3 else f"{microseconds:.0f} µs"

@@ -1,8 +1,9 @@
-"""``irrun diff`` (compare): Show where two models differ."""
+"""``irrun diff`` (compare): Show where two models, or the graphs that an engine runs, differ."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import click
@@ -11,27 +12,76 @@ from rich.text import Text
 
 from irrun import api
 from irrun.base.text import counted, printable
-from irrun.cli import _completion, _errors, _terminal
+from irrun.cli import _completion, _errors, _runtime_difference, _terminal
+from irrun.cli._comparison_options import LimitOptions, limit_options
+from irrun.cli._exclusions import Exclusion, refuse
+from irrun.cli._inputs import gather
 from irrun.cli._options import format_option, plugin_option
+from irrun.cli._settings import with_settings
 from irrun.debug.difference import Change, Difference, LayerDifference, Place, WeightsRow, badness, diff
+from irrun.debug.runtime import Runtime, RuntimeDifference, difference, runtime
 from irrun.diagnostics import IrrunError
+from irrun.engines import names_engine, parse_sides
 
 __all__ = ["command"]
 
 
+_EXCLUSIONS: Final = (
+    Exclusion(
+        ("-i", "--runs", "--seed", "--timeout", "--max-memory"),
+        "{option} is for engines, and nothing runs; write openvino:MODEL.xml for a side, or leave {option} out",
+        others=("files",),
+    ),
+    Exclusion(("--rt-info",), "--rt-info compares files; pass two files, or leave it out", others=("engines",)),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of ``irrun diff``."""
+
+    a: str
+    b: str
+    weights_a: str | None
+    weights_b: str | None
+    rt_info: bool
+    everything: bool
+    inputs: Sequence[str]
+    seed: int
+    runs: int
+    limit: LimitOptions
+    form: str
+
+
 @click.command("diff")
-@click.argument("a", metavar="A.xml", shell_complete=_completion.files)
-@click.argument("b", metavar="B.xml", shell_complete=_completion.files)
+@click.argument("a", metavar="A", shell_complete=_completion.files)
+@click.argument("b", metavar="B", shell_complete=_completion.files)
 @click.option("--weights-a", metavar="BIN", help="The .bin file of A. [default: next to the .xml, with the same name]")
 @click.option("--weights-b", metavar="BIN", help="The .bin file of B. [default: next to the .xml, with the same name]")
 @click.option("--rt-info", is_flag=True, help="Also compare rt_info and other elements that irrun does not use.")
 @click.option("--all", "everything", is_flag=True, help="List all layers, also those that only follow from others.")
+@click.option(
+    "-i",
+    "--input",
+    "inputs",
+    metavar="NAME=SPEC",
+    multiple=True,
+    help="With engines: the value of an input, as in `irrun run`. May be repeated. [default: random]",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="With engines: seed of random inputs."
+)
+@click.option(
+    "--runs", type=click.IntRange(min=1), default=11, show_default=True, help="With engines: runs that are timed."
+)
+@limit_options
 @plugin_option
 @format_option("text", "json")
-def command(
-    a: str, b: str, weights_a: str | None, weights_b: str | None, rt_info: bool, everything: bool, form: str
-) -> int:
-    """Show where two models differ.
+@with_settings(Settings)
+def command(settings: Settings) -> int:
+    """Show where two models, or the graphs that an engine runs, differ.
+
+    A and B are two IR files, or engines as in `irrun compare`: openvino:model.xml 'openvino[precision=f32]'.
 
     Layers are matched by name, then by type, attributes, shapes, weights and neighbours. Ids, the order of layers, and
     the places of weights in the .bin make no difference. Weights are compared by value, in blocks. If a model has no
@@ -42,21 +92,46 @@ def command(
     inputs do, and layers that decompress a weight are counted and not listed. Of many layers that differ alike, three
     are listed: of weights, the three with the largest errors.
 
-    Exit status: 0 the models are the same, 1 they differ, 2 bad usage, an unreadable file, or an error in a model.
+    With engines, the runtime graphs are compared: which layers other nodes compute, in which precision, by which
+    kernel and in which layout, which conversions are inserted, which patterns are fused, and how the times differ.
+
+    Exit status: 0 the models or graphs are the same, 1 they differ, 2 bad usage, an unreadable file, an error in a
+    model, or an engine that shows no graph.
     """
+    are_engines = names_engine(settings.a) or names_engine(settings.b)
+    refuse(_EXCLUSIONS, "engines" if are_engines else "files")
     try:
-        difference = diff(api.read_model(a, weights_a), api.read_model(b, weights_b), rt_info=rt_info)
+        found = _graphs(settings) if are_engines else _models(settings)
     except IrrunError as error:
         status = max(2, _errors.exit_status(error.diagnostics))
         _errors.show(error.diagnostics)
-        if form == "json":
+        if settings.form == "json":
             _errors.print_json("diff", status, str(error), error)
         return status
-    if form == "json":
-        _terminal.print_json(difference.record())
+    if settings.form == "json":
+        _terminal.print_json(found.record())
+    elif isinstance(found, RuntimeDifference):
+        _runtime_difference.show(_terminal.console(), found, everything=settings.everything)
     else:
-        _print(_terminal.console(), difference, everything=everything)
-    return 0 if difference.same else 1
+        _print(_terminal.console(), found, everything=settings.everything)
+    return 0 if found.same else 1
+
+
+def _models(settings: Settings) -> Difference:
+    models = (api.read_model(settings.a, settings.weights_a), api.read_model(settings.b, settings.weights_b))
+    return diff(*models, rt_info=settings.rt_info)
+
+
+def _graphs(settings: Settings) -> RuntimeDifference:
+    """Run the model of each side, and compare the graphs of both engines."""
+    results: list[Runtime] = []
+    sides, limit = parse_sides(settings.a, settings.b), settings.limit
+    for side, path in zip(sides, (settings.weights_a, settings.weights_b)):
+        side = side.with_weights(path)
+        given = gather(api.read_model(str(side.path), side.weights), settings.inputs, settings.seed, limit.memory)
+        arrays = {position: item.array for position, item in enumerate(given)}
+        results.append(runtime(str(side.path), side, arrays, runs=settings.runs, limits=limit.limits))
+    return difference(*results)
 
 
 def _print(out: Console, difference: Difference, *, everything: bool) -> None:

@@ -26,7 +26,7 @@ from irrun.engines.outcomes import (
 from irrun.engines.places import computing_layers
 from irrun.engines.process import Limits
 from irrun.engines.recordings import Recording
-from irrun.engines.sides import Side, parse_side, parse_sides
+from irrun.engines.sides import Side, names_engine, parse_side, parse_sides
 from irrun.engines.values import Value
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "at_once",
     "computing_layers",
     "from_record",
+    "names_engine",
     "open",
     "open_all",
     "parse_side",

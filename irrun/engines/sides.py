@@ -12,7 +12,7 @@ from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines.kinds import ARRAYS, DUMP, IR, KINDS, ONNX, OPTIONS, PROPERTY, Kind, Option
 from irrun.model.lookup import nearest
 
-__all__ = ["Side", "parse_side", "parse_sides"]
+__all__ = ["Side", "names_engine", "parse_side", "parse_sides"]
 
 _PREFIX: Final = re.compile(r"([A-Za-z][\w-]+)(\[)?")
 """The beginning of ``KIND:PATH`` or ``KIND[OPTIONS]:PATH``. A kind has two letters or more: ``C:`` is a drive."""
@@ -97,7 +97,8 @@ def parse_sides(first: str | Side, second: str | Side) -> tuple[Side, Side]:
 
     Raises EngineError (IR701) if a text describes no side, or if neither side names a model.
     """
-    sides = [_paired(text) if isinstance(text, str) else text for text in (first, second)]
+    texts = (first, second)
+    sides = [parse_side(t, needs_path=not names_engine(t)) if isinstance(t, str) else t for t in texts]
     for at, side in enumerate(sides):
         other = sides[1 - at]
         if side.path is None and (other.path is None or KINDS[other.kind].is_recording):
@@ -107,9 +108,11 @@ def parse_sides(first: str | Side, second: str | Side) -> tuple[Side, Side]:
     return sides[0], sides[1]
 
 
-def _paired(text: str) -> Side:
-    """Return a side. An engine without a path is one, unless a file has its name."""
-    return parse_side(text, needs_path=text.partition("[")[0] not in KINDS or _exists(text))
+def names_engine(text: str) -> bool:
+    """Return whether a text begins with the name of an engine, and is not the path of a file."""
+    match = _PREFIX.match(text)
+    end = "" if match is None or match[2] else text[match.end() :]
+    return match is not None and match[1] in KINDS and end[:1] in ("", ":") and not _exists(text)
 
 
 def _exists(text: str) -> bool:

@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 import struct
 from pathlib import Path
+from typing import Any
 
+import jsonschema
+import pytest
+
+import fused_patterns
 import irrun
 from irrun import build as b
 from nets import Net
+from places import ROOT
 
 
 def model(folder: Path, name: str, *, value: float = 1.0, kind: str = "Abs", extra: bool = False) -> Path:
@@ -119,3 +125,62 @@ def test_layers_that_follow_are_counted(call, tmp_path):
     assert {"first", "loop", "inner", "last"} <= names
     listed = call("diff", "2.xml", "3.xml", "--all").stdout
     assert all(f'"{name}"' in listed for name in names)
+
+
+SCHEMA = json.loads((ROOT / "irrun/cli/schemas/diff.json").read_text("utf-8"))
+
+
+def _layer_norm(path: Path, *axes: int) -> None:
+    irrun.save_model(fused_patterns.layer_norm(axes=axes), path)
+
+
+def test_graphs_of_engines(ov: Any, call: Any, tmp_path: Path) -> None:
+    """MVN computes a LayerNorm along the last axis, and does not along another."""
+    _layer_norm(tmp_path / "last.xml", -1)
+    _layer_norm(tmp_path / "inner.xml", 1)
+    engine = "openvino[precision=f32,threads=1]"
+    result = call("diff", f"{engine}:last.xml", f"{engine}:inner.xml", "--runs", 3)
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith(f"a  {engine}:last.xml  (OpenVINO ")
+    assert any(line.startswith("time: ") and line.endswith(", medians of 3 runs") for line in lines)
+    number = line(tmp_path / "last.xml", "scaled")
+    begin = lines.index("patterns")
+    assert lines[begin + 1 :] == [
+        f'  LayerNorm "scaled", line {number}: fused → not fused',
+        "      needed: the axes are all but the first one or two, of at most five; but the axes are [1] of 3",
+    ]
+    (nodes,) = [line for line in lines if line.split()[:1] == ["nodes"]]
+    assert nodes.split()[1].startswith("MVN(")
+    record = json.loads(call("diff", f"{engine}:last.xml", f"{engine}:inner.xml", "--format", "json").stdout)
+    jsonschema.validate(record, SCHEMA, cls=jsonschema.Draft202012Validator)
+    assert (record["same"], record["runs"], record["fusions"][0]["b"]["fused"]) == (False, [11, 11], False)
+
+
+def test_the_graph_of_another_setting(ov: Any, call: Any, tmp_path: Path) -> None:
+    _layer_norm(tmp_path / "net.xml", -1)
+    sides = (
+        "openvino[threads=1,precision=f32]:net.xml",
+        "openvino[threads=1,precision=f32,PERFORMANCE_HINT=THROUGHPUT]",
+    )
+    result = call("diff", *sides, "--runs", 1)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "the same nodes, precisions, kernels and layouts" in result.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["a.xml", "b.xml", "--runs", "2"], "--runs is for engines, and nothing runs; write openvino:MODEL.xml"),
+        (["openvino:a.xml", "openvino", "--rt-info"], "--rt-info compares files; pass two files, or leave it out"),
+        (["openvino:a.xml", "b.xml"], "irrun shows no runtime graph"),
+        (["openvino", "openvino"], "write openvino:MODEL.xml"),
+        (["openvino:missing.xml", "openvino"], "missing.xml"),
+    ],
+)
+def test_mistakes_with_engines(arguments: list[str], said: str, ov: Any, call: Any, tmp_path: Path) -> None:
+    model(tmp_path, "a")
+    model(tmp_path, "b")
+    result = call("diff", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr

@@ -1,6 +1,6 @@
 """Show the graph that an engine runs beside the file: which node computes each layer, and what was not fused, and why.
 
-``runtime("model.xml", "openvino[precision=f32]")`` returns a ``Runtime``.
+``runtime("model.xml", "openvino[precision=f32]")`` returns a ``Runtime``. ``difference(a, b)`` compares two.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from irrun.api import read_model
+from irrun.debug.runtime.difference import RuntimeDifference, difference
 from irrun.debug.runtime.layers import FileGraph
 from irrun.debug.runtime.pattern import Runs
 from irrun.debug.runtime.patterns import PATTERNS
@@ -24,7 +25,7 @@ from irrun.inference.trace import Trace
 from irrun.model import Model
 from irrun.running.generate import draw
 
-__all__ = ["Fusion", "Inserted", "LayerRun", "Runtime", "beside", "runtime"]
+__all__ = ["Fusion", "Inserted", "LayerRun", "Runtime", "RuntimeDifference", "beside", "difference", "runtime"]
 
 
 def runtime(
@@ -68,8 +69,7 @@ def beside(model: Model, graph: RuntimeGraph, side: str, engine: str) -> Runtime
     trace = Trace(model)
     layers = placed(trace, graph)
     runs = Runs({layer.layer.id: layer for layer in layers}, {node.name: node for node in graph.nodes})
-    path = model.source.path or model.name
-    return Runtime(side, engine, path, graph, layers, inserted(model, graph), tuple(_fusions(FileGraph(trace), runs)))
+    return Runtime(side, engine, model, graph, layers, inserted(model, graph), tuple(_fusions(FileGraph(trace), runs)))
 
 
 def _fusions(graph: FileGraph, runs: Runs) -> list[Fusion]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from irrun.debug.runtime.placing import Inserted, LayerRun
 from irrun.engines import RunNode, RuntimeGraph
+from irrun.model import Model
 
 __all__ = ["Fusion", "Runtime"]
 
@@ -48,11 +49,16 @@ class Runtime:
 
     side: str
     engine: str
-    path: str
+    model: Model
     graph: RuntimeGraph
     layers: tuple[LayerRun, ...]
     inserted: tuple[Inserted, ...]
     fusions: tuple[Fusion, ...]
+
+    @property
+    def path(self) -> str:
+        """The path of the file, or the name of a model without one."""
+        return self.model.source.path or self.model.name
 
     @cached_property
     def by_name(self) -> Mapping[str, LayerRun]:
