@@ -11,7 +11,6 @@ from rich.text import Text
 
 from irrun.base.text import counted, printable
 from irrun.cli import _terminal
-from irrun.cli._names import shortened
 from irrun.debug import Budget, Comparison, Conduct, First, InputError, InputPair, Layer, Measurement, SideFailure
 from irrun.engines import Crash, Refusal, parse_side
 
@@ -52,8 +51,8 @@ def show(out: Console, comparison: Comparison) -> None:
     if comparison.layers:
         out.print()
         _terminal.title(out, "error in the order of the run")
-        for line in _curve(comparison.layers):
-            out.print(line)
+        rows = _curve(comparison.layers, min(_MAX_BAR_CHARS, out.width // 4))
+        _terminal.print_table(out, ("name", "error", "bar"), rows, right=("error",), whole=("bar",), spare=("bar",))
     out.print()
     if comparison.failure is not None:
         _show_failure(out, comparison.failure)
@@ -151,31 +150,22 @@ def _index(index: Sequence[int]) -> str:
     return f"[{','.join(map(str, index))}]"
 
 
-def _curve(layers: Sequence[Layer]) -> list[Text]:
-    """Return lines that show the error of each layer, or of the worst of several, on a logarithmic scale."""
+def _curve(layers: Sequence[Layer], longest: int = _MAX_BAR_CHARS) -> list[tuple[str, str, Text]]:
+    """Return the name and the error of each layer, or of the worst of several, and a bar on a logarithmic scale."""
     groups = [
         layers[i * len(layers) // _MAX_CURVE_ROWS : (i + 1) * len(layers) // _MAX_CURVE_ROWS]
         for i in range(_MAX_CURVE_ROWS)
     ]
     shown = [max(group, key=lambda layer: layer.measurement.error) for group in groups if group]
-    names = shortened([printable(layer.label) for layer in shown], 40)
-    width = max(map(len, names))
-    lines = []
-    for layer, name in zip(shown, names):
+    rows = []
+    for layer in shown:
         error = layer.measurement.error
-        power = (
-            _SHORTEST_BAR_POWER
-            if error <= 0
-            else min(max(math.log10(error), _SHORTEST_BAR_POWER), _LONGEST_BAR_POWER)
-            if error < math.inf
-            else _LONGEST_BAR_POWER
-        )
-        bar = "█" * round((power - _SHORTEST_BAR_POWER) / (_LONGEST_BAR_POWER - _SHORTEST_BAR_POWER) * _MAX_BAR_CHARS)
-        line = Text(f"  {name:<{width}}  {_number(error, 2):>8}  ")
-        lines.append(line.append(bar, "green" if layer.agrees else "red"))
-    for line in lines:
-        line.rstrip()
-    return lines
+        power = math.log10(error) if 0 < error < math.inf else _SHORTEST_BAR_POWER if error <= 0 else math.inf
+        power = min(max(power, _SHORTEST_BAR_POWER), _LONGEST_BAR_POWER)
+        share = (power - _SHORTEST_BAR_POWER) / (_LONGEST_BAR_POWER - _SHORTEST_BAR_POWER)
+        bar = Text("█" * round(share * longest), "green" if layer.agrees else "red")
+        rows.append((layer.label, _number(error, 2), bar))
+    return rows
 
 
 def _show_agreement(out: Console, comparison: Comparison) -> None:

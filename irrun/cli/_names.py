@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from rich.cells import cell_len
@@ -13,6 +14,8 @@ __all__ = ["cut", "readable_width", "shortened"]
 
 _TOKEN: Final = re.compile(r"[\W_]*(?:\d+|[^\W\d_]{1,12}|$)")
 """A part of a name: a whole number or up to 12 letters, with the characters before it that are neither."""
+_COMMON_SHARE: Final = 0.75
+"""The share of the names with a beginning from which on it need not be shown: it tells only the others apart."""
 _LEAST_LETTERS: Final = 3
 """The letters that a part of a name keeps at least, if it is abbreviated."""
 
@@ -27,15 +30,16 @@ def _width(text: str) -> int:
 def shortened(names: Sequence[str], width: int) -> list[str]:
     """Return the names in at most ``width`` columns each, with … for each part that is left out.
 
-    Different names stay different. A part by which a name differs from others is kept, or abbreviated so that it still
-    differs, and a number is never broken. A name is longer than ``width`` if it cannot be told from others otherwise.
+    Different names stay different. The beginning that most names share is left out first, then parts in the middle. A
+    part by which a name differs from others is kept, or abbreviated so that it still differs, and a number is never
+    broken. A name is longer than ``width`` if it cannot be told from others otherwise.
     """
     long = [name for name in dict.fromkeys(names) if _width(name) > width]
     if not long:
         return list(names)
-    tree = _Tree(names)
+    tree = _tree(tuple(names))
     short = {name: tree.shorten(name, width) for name in long}
-    counts = Counter(short.values())
+    counts = Counter(short.get(name, name) for name in dict.fromkeys(names))
     number = 0
     for name in long:
         if counts[short[name]] > 1:
@@ -45,8 +49,8 @@ def shortened(names: Sequence[str], width: int) -> list[str]:
 
 
 def readable_width(names: Sequence[str]) -> int:
-    """Return the width that shows every part by which a name differs from others, without abbreviations."""
-    tree = _Tree(names)
+    """Return the width that shows every part by which a name differs from most others, without abbreviations."""
+    tree = _tree(tuple(names))
     return max((min(_width(name), tree.needed(name)) for name in names), default=0)
 
 
@@ -55,11 +59,13 @@ class _Tree:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._tokens: dict[str, Tokens] = {name: (*_TOKEN.findall(name)[:-1],) for name in names}
-        self._next: dict[Tokens, set[str]] = {}
+        self._next: dict[Tokens, dict[str, int]] = {}
         for tokens in self._tokens.values():
-            for end in range(len(tokens)):
-                self._next.setdefault(tokens[:end], set()).add(tokens[end])
-            self._next.setdefault(tokens, set()).add("")
+            for end in range(len(tokens) + 1):
+                following = self._next.setdefault(tokens[:end], {})
+                token = "".join(tokens[end : end + 1])
+                following[token] = following.get(token, 0) + 1
+        self._most = _COMMON_SHARE * len(self._tokens)
 
     def needed(self, name: str) -> int:
         """Return the width of a name of which only the tokens that tell it from others are kept."""
@@ -72,24 +78,40 @@ class _Tree:
         kept = self._telling(tokens)
         if _width(_joined(tokens, kept)) > width:
             return self._abbreviated(tokens, kept, width)
-        for position in _outermost(len(tokens)):
-            if position not in kept and _width(_joined(tokens, kept | {position})) <= width:
+        counted = [position - 1 for position in sorted(kept) if tokens[position][-1].isdigit()]
+        for position in (*counted, *range(len(tokens) - 1, -1, -1)):  # layer.3 says more than 3
+            if position in kept:
+                continue
+            if _width(_joined(tokens, kept | {position})) <= width:
                 kept |= {position}
+            elif position < min(kept, default=0):
+                break  # an end of the common beginning is shown, and no other part of it
         return _joined(tokens, kept)
 
     def _telling(self, tokens: Tokens) -> set[int]:
-        """Return the positions of the tokens at which another name goes on differently."""
-        return {end for end in range(len(tokens)) if len(self._next[tokens[:end]]) > 1}
+        """Return the positions of the tokens at which another name goes on differently, unless most names agree."""
+        following = [self._next[tokens[:end]] for end in range(len(tokens))]
+        return {
+            end
+            for end, (token, counts) in enumerate(zip(tokens, following))
+            if len(counts) > 1 and counts[token] < self._most
+        }
 
     def _abbreviated(self, tokens: Tokens, kept: set[int], width: int) -> str:
         """Return a name whose longest tokens are abbreviated as far as needed, but still differ from others."""
         short = list(tokens)
         for position in sorted(kept, key=lambda p: -len(tokens[p])):
-            others = self._next[tokens[:position]] - {tokens[position]}
+            others = self._next[tokens[:position]].keys() - {tokens[position]}
             short[position] = _abbreviation(tokens[position], others)
             if _width(text := _joined(short, kept)) <= width:
                 return text
         return _joined(short, kept)
+
+
+@lru_cache(maxsize=2)
+def _tree(names: tuple[str, ...]) -> _Tree:
+    """Return the tree of the names of a column, which is asked first for a width and then for shorter names."""
+    return _Tree(names)
 
 
 def _abbreviation(token: str, others: set[str]) -> str:
@@ -100,12 +122,6 @@ def _abbreviation(token: str, others: set[str]) -> str:
     least = start + _LEAST_LETTERS
     ends = range(least, len(token) - 1)
     return next((f"{token[:n]}…" for n in ends if not any(other.startswith(token[:n]) for other in others)), token)
-
-
-def _outermost(count: int) -> list[int]:
-    """Return the positions of tokens in the order in which they say most: the last, the first, the last but one …"""
-    order = [position for pair in zip(range(count - 1, -1, -1), range(count)) for position in pair]
-    return list(dict.fromkeys(order))
 
 
 def _joined(tokens: Sequence[str], kept: set[int]) -> str:

@@ -86,7 +86,8 @@ def _show_outputs(out: Console, outputs: Sequence[Layer]) -> None:
     columns = ["name", "error", "max abs", "SNR dB", "outside", "rtol", "atol", "not finite"]
     if not any(row[-1] for row in rows):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
-    _terminal.print_table(out, columns, rows, right=columns[1:7])
+    spare = ("not finite", "atol", "rtol", "SNR dB", "max abs")
+    _terminal.print_table(out, columns, rows, right=columns[1:7], spare=spare)
 
 
 def _show_layers(out: Console, layers: Sequence[Sensitivity], *, is_quantized: bool) -> None:
@@ -107,7 +108,8 @@ def _show_layers(out: Console, layers: Sequence[Sensitivity], *, is_quantized: b
     if is_quantized:  # values saturate: nothing overflows
         columns.pop(3)
         rows = [[*row[:3], *row[4:]] for row in rows]
-    _terminal.print_table(out, columns, rows, right=columns[2:])
+    spare = ("greatest", "SNR dB", "own error", "line", "overflows", "type")
+    _terminal.print_table(out, columns, rows, right=columns[2:], spare=spare)
 
 
 def _show_kept(out: Console, kept: Kept, top: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
@@ -69,6 +70,7 @@ def print_table(
     rows: Sequence[Sequence[str | Text]],
     *,
     right: Sequence[str] = (),
+    whole: Sequence[str] = (),
     spare: Sequence[str] | None = None,
     is_prose: bool = False,
 ) -> None:
@@ -76,7 +78,8 @@ def print_table(
 
     On a terminal that is too narrow, each row stays one line: names are shortened so that none becomes equal to
     another, other texts lose their end, and the columns in ``spare`` are left out, the first one first, by default the
-    last column first. The last line says which. A number is never broken. A table that ``is_prose`` is wrapped instead.
+    last column first. The last line says which. The columns in ``right``, which hold numbers, and those in ``whole``
+    are never cut. A table that ``is_prose`` is wrapped instead.
     """
     cells = [[Text(printable(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows]
     if not out.is_terminal:
@@ -84,82 +87,106 @@ def print_table(
     elif is_prose:
         lines = _wrapped(out, columns, cells, right)
     else:
-        _print_fitted(out, columns, cells, right, columns[:0:-1] if spare is None else spare)
+        _print_fitted(out, columns, cells, (*right, *whole), columns[:0:-1] if spare is None else spare)
         return
     for line in lines:
         out.file.write(f"  {line.rstrip()}\n")
 
 
-_NAMES: Final = ("name", "layer", "model", "node", "place", "operation", "runs in", "between", "and")
+_NAMES: Final = (
+    *("name", "layer", "model", "node", "place", "operation", "runs in", "between", "and"),
+    *("also called", "consumers"),
+)
 """The titles of columns that hold names, and are shortened so that no two names become equal."""
 _MIN_COLUMN_CHARS: Final = 10
 """The least width to which a column of text or names is cut."""
 
 _GOOD_NAME_CHARS: Final = 28
-"""The width of names for which columns are left out: it shows two or three parts of most names."""
+"""The least width of names for which columns are left out: it shows two or three parts of most names."""
+_GOOD_NAME_SHARE: Final = 0.4
+"""The share of a terminal that names get before columns are left out, if this is more."""
+_GOOD_TEXT_CHARS: Final = 14
+"""The width of other texts for which columns are left out: it shows a shape of four small dims."""
+_GOOD_TYPE_CHARS: Final = 22
+"""The width of types for which columns are left out: it shows ``2 layers, MatMul … Add``."""
 
 
 def _print_fitted(
-    out: Console, columns: Sequence[str], rows: Sequence[Sequence[Text]], right: Sequence[str], spare: Sequence[str]
+    out: Console, columns: Sequence[str], rows: Sequence[Sequence[Text]], whole: Sequence[str], spare: Sequence[str]
 ) -> None:
-    """Print a table with a line for each row, as ``print_table`` describes."""
+    """Print a table with a line for each row, as ``print_table`` describes. The columns in ``whole`` are never cut."""
     texts = {title: [printable(row[number].plain) for row in rows] for number, title in enumerate(columns)}
-    kept, left_out = _fit(texts, right, spare, out.width - 2)
-    shown = {
-        title: shortened(texts[title], width) if title in _NAMES else [cut(cell, width) for cell in texts[title]]
-        for title, width in kept.items()
-    }
-    for title, column in shown.items():  # a name that cannot be told from others otherwise is longer
-        kept[title] = max(map(cell_len, (title, *column)))
-    head = "  ".join(_aligned(title, width, is_right=title in right) for title, width in kept.items())
+    room = out.width - 2
+    last = [title for title in columns[:0:-1] if title not in spare]
+    left_out: list[str] = []
+    while True:
+        kept, more = _fit(texts, whole, spare, room)
+        left_out += more
+        shown = {
+            title: shortened(texts[title], width) if title in _NAMES else [cut(cell, width) for cell in texts[title]]
+            for title, width in kept.items()
+        }
+        for title, column in shown.items():  # a name that cannot be told from others otherwise is longer
+            kept[title] = max(map(cell_len, (title, *column)))
+        texts = {title: texts[title] for title in kept}
+        if _needed(kept) <= room or len(texts) == 1:
+            break
+        left_out.append(next(title for title in (*spare, *last) if title in texts))
+        del texts[left_out[-1]]
+    head = "  ".join(_aligned(title, width, is_right=title in whole) for title, width in kept.items())
     out.print(Text(f"  {head}".rstrip(), "dim"))
     for number, row in enumerate(rows):
         line = Text("  ")
         for title, width in kept.items():
-            cell = _aligned(shown[title][number], width, is_right=title in right)
+            cell = _aligned(shown[title][number], width, is_right=title in whole)
             line.append(f"{'  ' if len(line) > 2 else ''}{cell}", row[columns.index(title)].style)
         line.rstrip()
         out.print(line)
     if left_out:
-        out.print(Text(f"  (a wider terminal also shows {', '.join(left_out)})", "dim"))
+        note = f"columns left out: {', '.join(left_out)}; use a wider terminal or --format json"
+        for text in textwrap.wrap(note, room, break_on_hyphens=False):
+            out.print(Text(f"  {text}", "dim"))
 
 
 def _fit(
-    texts: Mapping[str, Sequence[str]], right: Sequence[str], spare: Sequence[str], room: int
+    texts: Mapping[str, Sequence[str]], whole: Sequence[str], spare: Sequence[str], room: int
 ) -> tuple[dict[str, int], list[str]]:
     """Return the width of each column that is shown in ``room``, and the titles of the columns that are not.
 
-    Columns of numbers keep their width. First texts give up room, then columns are left out until each name can be
-    read, then names are abbreviated.
+    The columns in ``whole`` keep their width. First texts give up room, and names but those of the first column, then
+    columns are left out until each name can be read, then names are abbreviated.
     """
     widths = {title: max(map(cell_len, (title, *column))) for title, column in texts.items()}
+    first = next((title for title in widths if title in _NAMES), "")
+    good = max(_GOOD_NAME_CHARS, int(_GOOD_NAME_SHARE * room))
     least = {
-        title: min(width, max(readable_width(texts[title]), _GOOD_NAME_CHARS))
+        title: min(width, max(readable_width(texts[title]), good))
         if title in _NAMES
         else width
-        if title in right
-        else min(width, max(_MIN_COLUMN_CHARS, len(title)))
+        if title in whole
+        else min(width, max(_GOOD_TYPE_CHARS if title == "type" else _GOOD_TEXT_CHARS, len(title)))
         for title, width in widths.items()
     }
     left_out: list[str] = []
-
-    def needed(widths: Mapping[str, int]) -> int:
-        return sum(widths.values()) + 2 * (len(widths) - 1)
-
     for title in spare:
-        if needed(least) <= room:
+        if _needed(least) <= room:
             break
         if title in least:
             del least[title], widths[title]
             left_out.append(title)
     for floor, titles in (
-        (least, [title for title in widths if title not in _NAMES]),
+        (least, [title for title in widths if title != first]),
         (least, list(widths)),
-        (dict.fromkeys(widths, _MIN_COLUMN_CHARS), [title for title in widths if title not in right]),
+        (dict.fromkeys(widths, _MIN_COLUMN_CHARS), [title for title in widths if title not in whole]),
     ):
-        while needed(widths) > room and (wide := [title for title in titles if widths[title] > floor[title]]):
+        while _needed(widths) > room and (wide := [title for title in titles if widths[title] > floor[title]]):
             widths[max(wide, key=lambda title: widths[title])] -= 1
     return widths, left_out
+
+
+def _needed(widths: Mapping[str, int]) -> int:
+    """Return the width of a table, with two columns between each two of its own."""
+    return sum(widths.values()) + 2 * (len(widths) - 1)
 
 
 def _aligned(text: str, width: int, *, is_right: bool) -> str:

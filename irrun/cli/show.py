@@ -279,7 +279,7 @@ def _print_layers(out: Console, listed: Sequence[Entry], sums: Mapping[str, Any]
         )
         for entry in listed
     ]
-    spare = ("attributes", "consumers", "inputs", "weights", "bytes", "FLOPs")
+    spare = ("bytes", "weights", "consumers", "FLOPs", "inputs", "attributes")
     _terminal.print_table(out, columns, rows, right=columns[6:], spare=spare)
     least = "" if sums["exact"] else "at least "
     out.print(

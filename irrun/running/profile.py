@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,8 +44,15 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The name of the layer, or of the first and the last of several."""
-        return " … ".join(dict.fromkeys((self.layers[0], self.layers[-1])))
+        """The name of the layer; of several, that of the first, and that of the last without the parts that both have.
+
+        ``encoder.0.key/MatMul … Add`` are the layers from ``encoder.0.key/MatMul`` to ``encoder.0.key/Add``.
+        """
+        first, last = self.layers[0], self.layers[-1]
+        if first == last:
+            return first
+        common = "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last)))
+        return f"{first} … {last[max(common.rfind(mark) for mark in '/.') + 1 :]}"
 
     @property
     def title(self) -> str:

@@ -57,12 +57,12 @@ def _error(result: Result) -> str:
 
 
 def _shown(errors: Sequence[float]) -> list[str]:
-    """The lines of the curve for layers named 0, 1, 2 … with these errors."""
+    """The rows of the curve for layers named 0, 1, 2 … with these errors."""
     layers: Any = [
         SimpleNamespace(label=f"{number}", agrees=True, measurement=SimpleNamespace(error=error))
         for number, error in enumerate(errors)
     ]
-    return [line.plain for line in _comparison._curve(layers)]
+    return [" ".join(map(str, row)) for row in _comparison._curve(layers)]
 
 
 @pytest.mark.parametrize("count", [1, 23, 24, 25, 47, 48, 50, 100, 1000])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,10 +21,10 @@ from click.testing import CliRunner
 from rich.console import Console
 
 import irrun
-from irrun import build as b
 from irrun.cli import _execution, _results, _terminal, cli
 from irrun.cli._names import shortened
 from irrun.running.profile import Profile
+from named_networks import bert, llama
 from places import SAMPLES
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -44,7 +45,10 @@ def terminal(width: int) -> Callable[..., Console]:
 
 def layers(width: int, patch: pytest.MonkeyPatch) -> str:
     patch.setattr(_terminal, "console", terminal(width))
-    result = CliRunner().invoke(cli, ["show", str(SAMPLES / "convnet.xml"), "--layers"])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bert.xml"
+        irrun.save_model(bert(2), path)
+        result = CliRunner().invoke(cli, ["show", str(path), "--layers"])
     assert result.exit_code == 0, result.output
     return result.stdout[result.stdout.index("layers\n") :]
 
@@ -93,11 +97,7 @@ TABLES = {"layers": layers, "runs": runs, "profile": profile}
 def test_snapshot(table: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     text = TABLES[table](width, monkeypatch)
     assert text == (SNAPSHOTS / f"{table}-{width}.txt").read_text("utf-8")
-    assert all(
-        len(line) <= width
-        for line in text.splitlines()
-        if line.startswith("  ") and not line.startswith(("  (", "  13 layers"))
-    )
+    assert all(len(line) <= width for line in _rows(text))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -107,42 +107,12 @@ def test_snapshot(table: str, width: int, monkeypatch: pytest.MonkeyPatch) -> No
 Table = tuple[Sequence[str], Sequence[Sequence[Any]], dict[str, Any]]
 
 
-def bert_names(layers: int) -> list[str]:
-    """Return names of layers as the converter of PyTorch writes them for BERT."""
-    parts = [f"attention.self.{part}" for part in ("query", "key", "value")]
-    parts += ["attention.output.dense", "intermediate.dense", "output.dense"]
-    kinds = ("aten::linear/MatMul", "aten::linear/Add")
-    return [
-        f"__module.bert.encoder.layer.{number}.{part}/{kind}"
-        for number in range(layers)
-        for part in parts
-        for kind in kinds
-    ]
-
-
 def llama_names(layers: int) -> list[str]:
     """Return names of layers as the converter writes them for Llama."""
     parts = [f"self_attn.{part}_proj/ov_ext::linear/MatMul" for part in "qkvo"]
     parts += [f"mlp.{part}_proj/ov_ext::linear/MatMul" for part in ("gate", "up", "down")]
     parts += [f"{part}_layernorm/aten::mul/Multiply{end}" for part in ("input", "post_attention") for end in ("", "_1")]
     return [f"__module.model.layers.{number}.{part}" for number in range(layers) for part in parts]
-
-
-def chain(names: Sequence[str], folder: Path, *, scale: float = 0.5) -> str:
-    """Save a model with a layer for each name, of the type that the name ends with, and return its path."""
-    x = b.parameter([1, 8], "f32", name="input_ids")
-    value: Any = x
-    weights = np.eye(8, dtype=np.float32) * np.float32(scale)
-    for name in names:
-        if "MatMul" in name:
-            value = b.MatMul(value, weights, name=name)
-        elif "Add" in name:
-            value = b.Add(value, weights[:1], name=name)
-        else:
-            value = b.Multiply(value, weights[:1], name=name)
-    path = folder / f"{scale}.xml"
-    irrun.save_model(b.model(value), path)
-    return str(path)
 
 
 def tables(*arguments: str) -> list[Table]:
@@ -170,66 +140,86 @@ def rendered(table: Table, width: int, patch: pytest.MonkeyPatch) -> list[str]:
 
 COMMANDS: dict[str, Callable[[str, str], Sequence[str]]] = {
     "show": lambda model, other: ["show", model, "--layers"],
-    "run": lambda model, other: ["run", model, "--profile", "--tap", "*MatMul*"],
+    "run": lambda model, other: ["run", model, "--profile", "--top", "500", "--tap", "*MatMul*"],
     "compare": lambda model, other: ["compare", model, other],
+    "bisect": lambda model, other: ["bisect", model, other],
     "precision": lambda model, other: ["precision", model, "--no-search", "--top", "500"],
-    "summary": lambda model, other: ["check", model, other, "--summary"],
+    "check": lambda model, other: ["check", model, other, "--summary"],
+    "statistics": lambda model, other: ["check", str(SAMPLES / "wrong_dim.xml"), "--statistics"],
 }
 
 
 def hold(table: Table, width: int, patch: pytest.MonkeyPatch) -> None:
-    """Assert that each row is one line, names differ as before, and each number is whole or in a column left out."""
+    """Assert that each row is a line, names differ as before, and each number is whole or in a column left out."""
     columns, rows, options = table
     if options.get("is_prose"):
         return
     head, *lines = rendered(table, width, patch)
-    note = lines.pop() if len(lines) > len(rows) else ""
-    assert len(lines) == len(rows)
-    shown = [title for title in columns if title and f" {title} " in f" {head} "]
-    assert all(title in note for title in columns if title not in shown), (head, note)
     assert max(map(len, lines)) <= width
-    start = head.index(columns[0])
-    end = next(
-        (
-            head.index(f"  {title}")
-            for title in shown[1:2]
-            if columns[1] == title and title not in options.get("right", ())
-        ),
-        None,
-    )
-    if end is not None:
-        whole = [str(row[0]) for row in rows]
-        names = [line[start:end].strip() for line in lines]
-        assert len(set(names)) == len(set(whole)), [name for name in names if names.count(name) > 1][:4]
+    lines, note = lines[: len(rows)], " ".join(line.strip() for line in lines[len(rows) :])
+    head += "  "
+    places = {title: head.index(f"  {title}  ") + 2 for title in columns if title and f"  {title}  " in head}
+    left_out = [title for title in columns if title and title not in places]
+    said = re.fullmatch(r"columns left out: (.*); use a wider terminal or --format json", note)
+    assert sorted(said[1].split(", ") if said else []) == sorted(left_out)
+    for number, title in enumerate(columns):
+        if title in places and title in _terminal._NAMES:
+            whole = [str(row[number]) for row in rows]
+            names = [re.split("  +", f"{line}  "[places[title] :], maxsplit=1)[0] for line in lines]
+            assert len(set(zip(names, whole))) == len(set(names)) == len(set(whole)), title
     for line, row in zip(lines, rows):
         numbers = [set(re.findall(r"\d+(?:\.\d+)?", text)) for text in (line, " ".join(map(str, row)))]
         assert numbers[0] <= numbers[1], (line, row)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("names", [bert_names, llama_names])
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, str]]:
+    """Return the paths of two models of each network, which differ in all weights."""
+    folder = tmp_path_factory.mktemp("named")
+    for network in (bert, llama):
+        for seed in (0, 1):
+            irrun.save_model(network(12, seed=seed), folder / f"{network.__name__}{seed}.xml")
+    return {name: (str(folder / f"{name}0.xml"), str(folder / f"{name}1.xml")) for name in ("bert", "llama")}
+
+
+@pytest.mark.parametrize(
+    ("network", "command"), [*(("bert", command) for command in COMMANDS), ("llama", "show"), ("llama", "run")]
+)
 def test_names_differ_in_every_command(
-    names: Callable[[int], list[str]], command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    network: str, command: str, models: dict[str, tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, other = (chain(names(12), tmp_path, scale=scale) for scale in (0.5, 0.25))
-    for table in tables(*COMMANDS[command](model, other)):
+    for table in tables(*COMMANDS[command](*models[network])):
         for width in (60, 80, 100, 120):
             hold(table, width, monkeypatch)
 
 
-def test_ten_thousand_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_differ_in_what_openvino_runs(
+    ov: Any, models: dict[str, tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for table in tables("runtime", models["bert"][0], "--all"):
+        for width in (60, 80, 100, 120):
+            hold(table, width, monkeypatch)
+
+
+def test_the_beginning_that_most_names_share_is_left_out() -> None:
+    names = [layer.name for layer in bert().layers.values() if "::" in layer.name]
+    short = dict(zip(names, shortened(names, 44)))
+    name = "__module.bert.encoder.layer.4.attention.self.value/aten::linear/Add"
+    assert short[name] == "…layer.4.attention.self.value…linear/Add"
+
+
+def test_ten_thousand_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     names = llama_names(910)
     assert len(names) > 10_000
-    table = tables("show", chain(names, tmp_path), "--layers")[-1]
-    for width in (60, 120):
-        hold(table, width, monkeypatch)
+    rows = [(name, name.rpartition("/")[2], str(number), f"{number / 7:.3f}") for number, name in enumerate(names)]
+    hold((("layer", "type", "line", "ms"), rows, {"right": ("line", "ms")}), 80, monkeypatch)
 
 
 @pytest.mark.parametrize("width", [0, 1, 8, 12, 16, 24, 40])
 def test_shortened_names(width: int) -> None:
     same = ["a" * 49, "a" * 50, "a" * 51, "a" * 50 + "1", "a" * 50 + "12", "层" * 30, "层" * 31]
     odd = ["", "…", "x", "a/b", "a.b", *same]
-    names = [*bert_names(12), *llama_names(12), *odd, *odd]
+    names = [*(layer.name for layer in bert().layers.values()), *llama_names(12), *odd, *odd]
     short = shortened(names, width)
     assert len(set(zip(names, short))) == len(set(names)) == len(set(short))
     for name, text in zip(names, short):
@@ -241,7 +231,7 @@ def test_shortened_names(width: int) -> None:
 
 def test_the_middle_of_a_name_is_left_out() -> None:
     names = [f"/model/layers.{number}/mlp/{part}_proj/MatMul" for number in range(3) for part in ("up", "down")]
-    assert shortened(names, 24)[:2] == ["/model…0…up_proj/MatMul", "/model…0/mlp/down…MatMul"]
+    assert shortened(names, 24)[:2] == ["…layers.0…up_proj/MatMul", "…layers.0…down…MatMul"]
     assert shortened(names, 100) == names
 
 
@@ -249,7 +239,7 @@ def test_the_middle_of_a_name_is_left_out() -> None:
 def test_no_number_is_broken(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In every width, a row is one line, and each number in it is one of the row in a wide terminal."""
     whole = _rows(TABLES[table](400, monkeypatch))
-    for width in range(42, 220, 3):
+    for width in range(42, 220, 8):
         shown = _rows(TABLES[table](width, monkeypatch))
         assert len(shown) == len(whole), width
         for row, complete in zip(shown, whole):
@@ -257,7 +247,9 @@ def test_no_number_is_broken(table: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def _rows(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.startswith("  ") and not line.startswith("  (")]
+    """Return the rows of a table: without the note on columns that are left out, and the sum."""
+    table = re.sub(r"  columns left out: [^;]*;[^j]*json\n|  \d+ layers of .*\n", "", text)
+    return [line for line in table.splitlines() if line.startswith("  ")]
 
 
 def _numbers(row: str) -> list[str]:

@@ -19,6 +19,21 @@ from places import ROOT
 from watched import watch
 
 
+@pytest.mark.parametrize(
+    ("layers", "name"),
+    [
+        (["a/key/MatMul"], "a/key/MatMul"),
+        (["a/key/MatMul", "a/key/Add", "a/key/Add_1"], "a/key/MatMul … Add_1"),
+        (["a.0.key/MatMul", "a.0.out/Add"], "a.0.key/MatMul … out/Add"),
+        (["one", "other"], "one … other"),
+        (["Multiply_10", "Multiply_12"], "Multiply_10 … Multiply_12"),
+    ],
+)
+def test_a_step_is_named_after_its_first_and_last_layer(layers: list[str], name: str) -> None:
+    members: Any = tuple(SimpleNamespace(name=layer) for layer in layers)
+    assert Row(members, "", "", flops=0).name == name
+
+
 def test_every_step_is_a_row() -> None:
     x = b.parameter([2, 64, 64], "f32", name="x")
     product = b.MatMul(x, b.constant(np.ones((64, 32), np.float32)))
