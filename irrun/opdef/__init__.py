@@ -30,11 +30,12 @@ from irrun.opdef.registry import all_ops, find, is_custom, labels, named, op, re
 from irrun.opdef.revisions import RELEASES, Revision
 from irrun.opdef.stored import Stored
 from irrun.opdef.values import CHANNELS_LAST, ORDER, Value, few
-from irrun.opdef.variables import Variables
+from irrun.opdef.variables import Variables, read_only
 
 __all__ = [
     "CHANNELS_LAST", "ORDER", "RELEASES", "SPECIFICATION", "Attribute", "AxisRole", "Body", "Call", "Calls",
     "Change", "Epilogue", "Formula", "Index", "Input", "Joins", "Kernel", "OnTileReady", "Op", "Packing", "Refused",
     "Request", "Revision", "Site", "Stored", "Stream", "Value", "Variables", "all_ops", "arity", "attr", "few",
-    "find", "ignore_tile", "is_custom", "labels", "named", "op", "opt", "ports", "released", "resolve", "variadic",
+    "find", "ignore_tile", "is_custom", "labels", "named", "op", "opt", "ports", "read_only", "released", "resolve",
+    "variadic",
 ]  # fmt: skip

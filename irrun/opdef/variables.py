@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-__all__ = ["Variables"]
+__all__ = ["Variables", "read_only"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,9 @@ class Variables:
 
     A value that is assigned in one run is read only in later runs. No run changes a value: whoever holds the array of
     a variable keeps what it held then, also if the variable has grown since.
+
+    A cache is a variable of another kind: a Parameter whose array a layer overwrites (``Op.updates``). It has the name
+    of the Parameter. Later runs write into its array, unless somebody has asked for the values (``shown``).
     """
 
     def __init__(self) -> None:
@@ -42,6 +45,14 @@ class Variables:
         """The buffers of ``values``, by variable. A run that appends to one takes it out."""
         self._appended: dict[str, _Grown] = {}
         """The buffers that runs have appended to and not yet committed."""
+        self._caches: dict[str, np.ndarray] = {}
+        """The caches among ``values`` as arrays that a run may write into."""
+        self._updated: dict[str, np.ndarray] = {}
+        """The caches that steps of the current run have returned."""
+        self._lent: set[str] = set()
+        """The caches into which the current run may write."""
+        self._shown = False
+        """Whether somebody may hold arrays of ``values``."""
 
     def read(self, id: str) -> np.ndarray | None:
         """Return the value of a variable, or None if no earlier run has assigned one."""
@@ -81,6 +92,31 @@ class Variables:
         self._appended[id] = _Grown(buffer, value, axis)
         return value
 
+    def lend(self, id: str) -> np.ndarray | None:
+        """Return the array of a cache for a run that passes no other, or None if no earlier run has kept it."""
+        cache = self._caches.get(id)
+        if cache is not None and not self._shown:
+            self._lent.add(id)
+        return cache
+
+    def cache(self, id: str, array: np.ndarray) -> np.ndarray:
+        """Return the array of a cache for a step that overwrites it. ``array`` is the cache at the start of the run.
+
+        The array is read-only if somebody else may hold it: the step then has to write into a copy.
+        """
+        if id in self._updated:
+            return self._updated[id]
+        return array if id in self._lent and self._caches[id] is array else read_only(array)
+
+    def update(self, id: str, array: np.ndarray) -> None:
+        """Set the array of a cache for the rest of this run and for later runs. Nobody else holds ``array``."""
+        self._updated[id] = array
+
+    def shown(self) -> Mapping[str, np.ndarray]:
+        """Return the values by variable, for somebody who may keep them: no later run writes into these arrays."""
+        self._shown = True
+        return self.values
+
     def commit(self) -> None:
         """End a run: make the assigned values readable."""
         for id, value in self._assigned.items():
@@ -90,19 +126,29 @@ class Variables:
             else:
                 value = np.array(value)
             self.values[id] = value
-        self._assigned.clear()
-        self._appended.clear()
+        for id, array in self._updated.items():
+            if self._caches.get(id) is not array:
+                self._caches[id], self.values[id] = array, read_only(array)
+        self._shown = self._shown and not self._updated.keys() >= self._caches.keys()
+        self._clear()
 
     def discard(self) -> None:
-        """End a failed run: drop the values that it assigned."""
+        """End a failed run: drop the values that it assigned, and the caches into which it may have written."""
+        for id in self._lent:
+            del self._caches[id], self.values[id]
+        self._clear()
+
+    def _clear(self) -> None:
         self._assigned.clear()
         self._appended.clear()
+        self._updated.clear()
 
     def reset(self) -> None:
         """Drop all values, as before the first run."""
         self.values.clear()
         self._grown.clear()
-        self.discard()
+        self._caches.clear()
+        self._clear()
 
 
 _SPARE: Final = 16
@@ -111,3 +157,10 @@ _SPARE: Final = 16
 
 def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """Return a view of an array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

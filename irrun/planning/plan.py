@@ -178,7 +178,19 @@ class _Layers:
             inputs = self.inputs(reads)
             kernel = self.kernel(layer, inputs, len(writes))
         dynamic = op.checked and self.may_be_refused(inputs, writes)
-        return Step(layer, op, kernel, reads, writes, dynamic, more, self.bodies[id], (layer,))
+        return Step(
+            layer, op, kernel, reads, writes, dynamic, more, self.bodies[id], (layer,), updates=self.updates(id)
+        )
+
+    def updates(self, id: int) -> tuple[tuple[int, str], ...]:
+        """Return the position of each input that a layer overwrites, and the name of the Parameter that feeds it."""
+        found: list[tuple[int, str]] = []
+        for position, port in enumerate(self.ops[id].inputs):
+            feed = self.model.feeds[id][position] if port.name in self.ops[id].updates else None
+            if feed is not None:
+                source = self.model.layers[feed[0]]
+                found.append((position, source.name if source.type == "Parameter" else ""))
+        return tuple(found)
 
     def inputs(self, reads: Sequence[int]) -> list[Value | None]:
         """Return what is known of the slots that a step reads."""

@@ -37,6 +37,9 @@ class Step:
     """All layers that the step computes; ``layer`` is the last of them."""
     own_inputs: bool = True
     """Whether ``reads`` are the inputs of ``layer``. They are not if layers are fused or values have another layout."""
+    updates: tuple[tuple[int, str], ...] = ()
+    """The inputs that the step overwrites (``Op.updates``): the position of each, and the name of the Parameter that
+    feeds it, or an empty text if another layer feeds it. The kernel returns the new arrays behind its outputs."""
     out: tuple[tuple[tuple[int, ...], np.dtype], ...] = ()
     """The shape and dtype of each array that the executor passes as ``out=``; none if the kernel allocates them."""
     frees: tuple[int, ...] = ()

@@ -43,6 +43,10 @@ class Executable:
     the past then grow in buffers of their own: no token copies them. ``state`` holds them by the ids of the variables;
     its arrays never change. ``irrun.genai`` does all this for the folder of a language model.
 
+    A cache is an input that layers overwrite, such as ``key_cache.0`` of a model with paged attention. ``state`` holds
+    it after a run; the array that was passed stays as it was. A run continues with the caches of the run before it
+    unless it is passed others.
+
     ``strict`` checks every output of every layer against the type and shape that its port declares. ``max_memory`` is
     the most bytes that a run may hold at once, ``max_weights_memory`` the most of them for unpacked weights (see
     ``irrun.compile``). ``exact`` computes each layer in a step of its own, with the plain kernel (``Op.run``) that
@@ -131,14 +135,14 @@ class Executable:
         changed since it was mapped (IR502).
         """
         self._require_weights()
-        arrays, converted = read_feeds(self.model, feeds, self.plan.values)
+        arrays, converted = read_feeds(self.model, feeds, self.plan.values, self._interpreter.variables.lend)
         wanted = (taps,) if isinstance(taps, str) else taps
         tap = Tap(self.model, wanted, self._known(arrays)) if wanted else None
         every: tuple[Hook, ...] = (*hooks, *([tap] if tap else []))
         plan = self._plan_for(arrays, every)
         interpreter = self._interpreter
         live = Live(self._limits, plan, self._held() + converted)
-        live.know((*arrays, *self.state.values()))
+        live.know((*arrays, *interpreter.variables.values.values()))
         deadline = interpreter.deadline()
         try:
             # no numpy warnings: NaN and Inf are ordinary values, as in the OpenVINO runtime
@@ -160,7 +164,7 @@ class Executable:
     def _held(self) -> int:
         """Return the bytes that last from run to run beside constants: the variables and the copy of the .bin."""
         weights = self.model.weights
-        variables = sum(root_of(array).nbytes for array in self.state.values())
+        variables = sum(root_of(array).nbytes for array in self._interpreter.variables.values.values())
         return variables + (0 if weights is None else weights.copied)
 
     def _require_weights(self) -> None:
@@ -195,8 +199,11 @@ class Executable:
 
     @property
     def state(self) -> Mapping[str, np.ndarray]:
-        """The variables of a stateful model, by ``variable_id``. Empty before the first run."""
-        return self._interpreter.variables.values
+        """The variables of a stateful model, by ``variable_id``, and its caches, by the names of their Parameters.
+
+        Empty before the first run.
+        """
+        return self._interpreter.variables.shown()
 
     def reset_state(self) -> None:
         """Clear the variables, as before the first run."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,16 @@ Feeds = Mapping[Any, Any] | Sequence[Any] | np.ndarray | np.generic | int | floa
 array of the only input. None passes no inputs."""
 
 
-def read_feeds(model: Model, feeds: Feeds, values: Mapping[tuple[int, int], Value]) -> tuple[list[np.ndarray], int]:
+def read_feeds(
+    model: Model,
+    feeds: Feeds,
+    values: Mapping[tuple[int, int], Value],
+    lend: Callable[[str], np.ndarray | None] = lambda cache: None,
+) -> tuple[list[np.ndarray], int]:
     """Return an array for each Parameter, from ``feeds`` or from a comment in a fragment, and the bytes of new arrays.
 
-    ``values`` are those of the plan, by layer id and port. An array may be the one that was passed, not a copy. Raises
+    ``values`` are those of the plan, by layer id and port. ``lend`` returns the array that an earlier run has left of a
+    cache, which is the Parameter of this name, or None. An array may be the one that was passed, not a copy. Raises
     FeedError (IR601).
     """
     by_position = _by_position(model, feeds)
@@ -38,6 +44,8 @@ def read_feeds(model: Model, feeds: Feeds, values: Mapping[tuple[int, int], Valu
                 converted += array.nbytes + text_bytes(array)
         elif parameter.id in model.contents:
             arrays.append(model.contents[parameter.id][0])
+        elif (kept := lend(parameter.name)) is not None:
+            arrays.append(kept)
         else:
             names = ", ".join(f'"{p.name}"' for p in model.parameters)
             raise bad_feed(model, parameter, "is missing", f"pass an array for each of {names}")

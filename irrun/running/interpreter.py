@@ -16,7 +16,7 @@ from irrun.diagnostics import ExecutionError, IrrunError, Refused
 from irrun.inference.layer import infer
 from irrun.inference.propagate import declared_inside, site
 from irrun.model import Layer, Model
-from irrun.opdef import Stream, Value, Variables
+from irrun.opdef import Stream, Value, Variables, read_only
 from irrun.planning.failures import out_of_memory, out_of_time, refuse_too_large, refused_by_inputs, step_failed
 from irrun.planning.plan import plan as planned
 from irrun.planning.steps import Plan, Step
@@ -84,6 +84,9 @@ class Interpreter:
             if limited:
                 self._require_time(step.layer, deadline)
             inputs = [slots[number] for number in step.reads]
+            for position, cache in step.updates:
+                array = self.variables.cache(cache, inputs[position])
+                inputs[position] = read_only(array) if hooks else array  # a hook may keep it
             for hook in hooks:
                 hook.before(step, inputs)
             size = self._check_once(plan, step, inputs) if step.dynamic else None
@@ -110,6 +113,8 @@ class Interpreter:
             if live.pending != pending:
                 live.pend(pending - live.pending)
             outputs = returned if isinstance(returned, tuple) else (returned,)
+            if step.updates:
+                outputs = self._update(plan, step, outputs, live)
             if compared and strict is not None and id(step) in compared:
                 strict.compare(step, compared[id(step)], outputs)
             for hook in hooks:
@@ -121,6 +126,15 @@ class Interpreter:
             for number in step.frees:
                 slots[number] = None
         return [slots[number] for number in plan.results]
+
+    def _update(self, plan: Plan, step: Step, returned: Sequence[np.ndarray], live: Live) -> Sequence[np.ndarray]:
+        """Keep the new arrays of the inputs that a step overwrites, and return its outputs without them."""
+        count = len(returned) - len(step.updates)
+        for (_, cache), array in zip(step.updates, returned[count:]):
+            if cache:
+                self.variables.update(cache, array)
+        live.add(plan.model, step.layer, returned[count:])
+        return returned[:count]
 
     def _require_time(self, layer: Layer | None, deadline: float) -> None:
         """Raise ExecutionError (IR607) if ``deadline`` is over. ``layer`` is the one that would be next, if known."""

@@ -37,7 +37,8 @@ def test_declaration(cls: type[Op]) -> None:
         assert {*revision.without, *revision.defaults} <= cls.attributes.keys()
         assert not any(cls.attributes[name].required for name in revision.without)
     assert arity(cls.revisions[-1].inputs or cls.inputs) == arity(cls.inputs)
-    assert {*cls.updates} <= {port.name for port in cls.inputs}
+    assert [*cls.updates] == [port.name for port in cls.inputs if port.name in cls.updates]
+    assert cls.pure != bool(cls.updates)
     assert [*labels(cls)] == [f"C{number}" for number in range(1, len(labels(cls)) + 1)]
     assert resolve(cls.type, None, "extension") is cls
 

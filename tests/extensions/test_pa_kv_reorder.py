@@ -92,17 +92,61 @@ def test_shape() -> None:
     assert (status.type.name, str(status.shape)) == ("u8", "[1]")
 
 
-def test_a_file(tmp_path: Path) -> None:
-    """The layer of a file is found by ``version="extension"``, and a wrong table is found when the file runs."""
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file whose only layer moves tokens."""
     parameters = [
         b.parameter([None] * (4 if "cache" in name else 1), "f32" if "cache" in name else "i32", name=name)
         for name in GOOD
     ]
     irrun.save_model(b.model(b.PaKVReorder(*parameters)), tmp_path / "reorder.xml")
-    assert 'type="PaKVReorder" version="extension"' in (tmp_path / "reorder.xml").read_text()
-    assert not irrun.check(tmp_path / "reorder.xml").diagnostics
+    return tmp_path / "reorder.xml"
+
+
+def test_a_file(file: Path) -> None:
+    """The layer of a file is found by ``version="extension"``, and a wrong table is found when the file runs."""
+    assert 'type="PaKVReorder" version="extension"' in file.read_text()
+    assert not irrun.check(file).diagnostics
     key, value = _caches()
     feeds = {**GOOD, "key_cache": key, "value_cache": value}
-    assert irrun.run(tmp_path / "reorder.xml", feeds)[0].tolist() == [0]
+    assert irrun.run(file, feeds)[0].tolist() == [0]
     with pytest.raises(irrun.ExecutionError, match=r"names block 6.*C4"):
-        irrun.run(tmp_path / "reorder.xml", {**feeds, "block_indices": i32(5, 6, 0)})
+        irrun.run(file, {**feeds, "block_indices": i32(5, 6, 0)})
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_caches_stay_from_run_to_run(file: Path, exact: bool) -> None:
+    """Each run moves the token of position 1 to 0 and that of 2 to 1. The first array stays as it was passed."""
+    model = irrun.compile(file, exact=exact)
+    key, value = _caches()
+    tables = {
+        "block_indices": i32(0), "block_indices_begins": i32(0, 1), "block_update_indices": i32(1, 0, 2, 1),
+        "block_update_indices_begins": i32(0, 2),
+    }  # fmt: skip
+    model({"key_cache": key, "value_cache": value, **tables})
+    first = model.state["key_cache"]
+    model(tables)
+    assert first[0, 0, :, 0].tolist() == [1, 2, 2, 3]
+    assert model.state["key_cache"][0, 0, :, 0].tolist() == [2, 2, 2, 3]
+    assert model.state["value_cache"][0, 1, :, 0].tolist() == [102, 102, 102, 103]
+    assert key[0, 0, :, 0].tolist() == [0, 1, 2, 3]
+    with pytest.raises(irrun.ExecutionError):
+        model({**tables, "block_indices": i32(9)})
+    assert model.state["key_cache"][0, 0, :, 0].tolist() == [2, 2, 2, 3]
+    model({**tables, "key_cache": key})
+    assert model.state["key_cache"][0, 0, :, 0].tolist() == [1, 2, 2, 3]
+    model.reset_state()
+    with pytest.raises(irrun.FeedError, match=r"key_cache.*is missing"):
+        model(tables)
+
+
+def test_caches_count_as_memory(file: Path) -> None:
+    key, value = _caches()
+    feeds = {**GOOD, "key_cache": key, "value_cache": value}
+    size = key.nbytes + value.nbytes
+    model = irrun.compile(file, max_memory=size + 100)
+    model(feeds)
+    with pytest.raises(irrun.ExecutionError, match="IR604"):
+        model(feeds)
+    with pytest.raises(irrun.ExecutionError, match="IR604"):
+        irrun.compile(file, max_memory=size - 1)(feeds)

@@ -36,6 +36,7 @@ class PaKVReorder(Op):
     )  # fmt: skip
     types = {"T": "f32 f16 bf16 u8 u4", "T_VALUE": "f32 f16 bf16 u8 u4"}
     updates = ("key_cache", "value_cache")
+    pure = False
     revisions = (
         Revision("2026.2", "7b3dba512e99450abb6b79db197563a58b8042c5", "the first page, of pull request 35352"),
         Revision(
@@ -89,6 +90,9 @@ class PaKVReorder(Op):
             for position in positions[2 * first : 2 * end]:
                 message = f"position {position} of sequence {sequence} is beyond its {room} slots"
                 at.require(0 <= position < room, "C5", message)
+
+    def working(self, key_cache: np.ndarray, value_cache: np.ndarray, *tables: np.ndarray) -> int:
+        return key_cache.nbytes + value_cache.nbytes
 
     def run(
         self,
