@@ -123,7 +123,7 @@ def _print(out: Console, cls: type[Op]) -> None:
         _terminal.print_table(out, ("name", "values", "default"), rows, is_prose=True)
     if cls.revisions:
         _terminal.title(out, "\nrevisions of the page")
-        revisions = [(r.release or "none", r.commit[:7], r.change) for r in reversed(cls.revisions)]
+        revisions = [(r.release or "none", r.commit[:7] or "none", r.change) for r in reversed(cls.revisions)]
         _terminal.print_table(out, ("release", "commit", "change"), revisions, is_prose=True)
     if clauses := labels(cls):
         _terminal.title(out, "\nconstraints")

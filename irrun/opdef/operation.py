@@ -124,9 +124,10 @@ class Op:
     """The revisions of an operation whose page changes without a version number, the oldest first. The class declares
     the inputs, attributes and defaults of the newest."""
     updates: ClassVar[tuple[str, ...]] = ()
-    """The names of inputs that OpenVINO overwrites, such as caches, in the order of the inputs. Such an operation is not
-    ``pure``. ``run`` returns the new arrays of these inputs behind the outputs. A kernel of ``prepare`` may instead write
-    into an array that is writeable, and return it."""
+    """The names of inputs that OpenVINO overwrites, such as caches, in the order of the inputs.
+
+    Such an operation is not ``pure``. ``run`` returns the new arrays of these inputs behind the outputs. A kernel of
+    ``prepare`` may instead write into an array that is writeable, and return it."""
     assumed: ClassVar[tuple[str, ...]] = ()
     """Attributes with a default although the specification requires them. ``doubts`` reports a layer without them, and
     a schema requires them."""

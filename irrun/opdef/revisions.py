@@ -41,9 +41,9 @@ class Revision:
     """A revision of an operation whose page changes without a version number: what a layer of this revision has."""
 
     release: str
-    """The first OpenVINO release with this revision, such as ``2026.1``. Empty if no release is known."""
+    """The first OpenVINO release that is known to have this revision, such as ``2026.1``. Empty if there is none."""
     commit: str
-    """The commit of openvinotoolkit/openvino that holds the page, at least 7 hex digits."""
+    """The commit of openvinotoolkit/openvino that holds the page, in full. Empty if a wheel has it, but no page."""
     change: str
     """The difference from the revision before it, such as ``adds token_type_ids``."""
     inputs: tuple[Input, ...] | None = None
@@ -54,7 +54,8 @@ class Revision:
     """The defaults of attributes that differ from the defaults that the operation declares."""
 
     def __str__(self) -> str:
-        return f"{self.release or 'page'} ({self.commit[:7]})"
+        page = f"page {self.commit[:7]}" if self.commit else "no page"
+        return f"{self.release or 'no release'} ({page})"
 
     def default(self, attribute: str, declared: Any) -> Any:
         """Return the default of an attribute in this revision, None for one that it does not have.

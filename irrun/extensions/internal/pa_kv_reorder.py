@@ -91,8 +91,8 @@ class PaKVReorder(Op):
                 message = f"position {position} of sequence {sequence} is beyond its {room} slots"
                 at.require(0 <= position < room, "C5", message)
 
-    def working(self, key_cache: np.ndarray, value_cache: np.ndarray, *tables: np.ndarray) -> int:
-        return key_cache.nbytes + value_cache.nbytes
+    def working(self, *inputs: np.ndarray) -> int:
+        return sum(cache.nbytes for cache in inputs[:2])
 
     def run(
         self,
