@@ -24,8 +24,8 @@ __all__ = ["VERSION", "document"]
 
 VERSION: Final = 1
 """The version of the document. It changes when a field changes its meaning or goes away."""
-_VISIBLE: Final = 60
-"""The most nodes that the page shows at first: as many as can be read after fitting them into a window."""
+_VISIBLE: Final = 30
+"""The most nodes that the page shows at first: a few more than a window shows at a readable size."""
 _MAX_TEXT_CHARS: Final = 2000
 """The most characters of an attribute or name that the document keeps: a hostile file has megabytes of them."""
 
@@ -68,7 +68,7 @@ def document(report: Contents) -> dict[str, Any]:
             ),
             _statistics(report, places),
         ),
-        "steps": _table(("layers", "algorithm", "seconds", "calls"), _steps(report)),
+        "steps": _table(("layers", "algorithm", "seconds", "calls", "fractions"), _steps(report)),
         "groups": _table(
             ("label", "kind", "owner", "summary"),
             ((g.label, g.kind, g.owner, tree.summary(len(report.entries) + n)) for n, g in enumerate(tree.groups)),
@@ -172,9 +172,12 @@ def _figures(seen: Observed) -> tuple[Any, ...]:
 
 
 def _steps(report: Contents) -> Iterator[tuple[Any, ...]]:
-    for row, calls in report.observations.steps if report.observations else ():
-        numbers = [number for layer in row.members if (number := report.entries.number(layer)) is not None]
-        yield numbers, row.algorithm, _number(row.seconds), calls
+    seen = report.observations
+    for row, calls in seen.steps if seen else ():
+        numbers = [report.entries.number(layer) for layer in row.members]
+        known = [number for number in numbers if number is not None]
+        fractions = row.fractions(seen.costs) if seen and len(known) == len(numbers) else None
+        yield known, row.algorithm, _number(row.seconds), calls, fractions and list(map(_number, fractions))
 
 
 def _comparison(report: Contents, places: dict[tuple[Any, Any], int]) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from irrun.api import compile as compiled
+from irrun.checking.listing import costs
 from irrun.model import Model
 from irrun.report.entries import Entries
 from irrun.running.profile import Profile, Row
@@ -53,6 +54,8 @@ class Observations:
     steps: list[tuple[Row, float]] = field(default_factory=list)
     seconds: float = 0.0
     runs: int = 0
+    costs: Mapping[int, float] = field(default_factory=dict[int, float])
+    """The FLOPs and bytes of each layer at the shapes of the run, by ``Layer.node``."""
 
 
 class _Watch:
@@ -111,7 +114,8 @@ def observe(
     hooks, with fused layers. Raises the IrrunError of the run.
     """
     executable = compiled(model, max_memory=max_memory, timeout=timeout)
-    observations = Observations(runs=runs)
+    shapes = {number: array.shape for number, array in arrays.items()}
+    observations = Observations(runs=runs, costs=costs(model.reshape(shapes)))
     watch = _Watch(entries, observations.outputs)
     for number, parameter in enumerate(model.parameters):
         place = entries.number(parameter)

@@ -61,6 +61,15 @@ class Row:
             return self.members[0].type
         return f"{len(self.members)} layers, {self.members[0].type} … {self.members[-1].type}"
 
+    def fractions(self, costs: Mapping[int, float]) -> list[float] | None:
+        """Return the fraction of the time that each layer of several takes, in proportion to ``costs``.
+
+        ``costs`` is keyed by ``Layer.node``. The result is None for a step of one layer, and if a cost is not known.
+        """
+        parts = [costs.get(layer.node, -1.0) for layer in self.members]
+        total = sum(parts)
+        return [part / total for part in parts] if len(parts) > 1 and min(parts) >= 0 and total else None
+
     @property
     def seconds(self) -> float:
         """The median time of a call, in seconds."""
@@ -173,13 +182,12 @@ class Profile:
 
         for row in self.rows:
             seconds = row.seconds * row.calls / runs
-            parts = [costs.get(layer.node, -1.0) for layer in row.members]
-            total = sum(parts)
-            if len(parts) == 1 or min(parts) < 0 or not total:
+            fractions = row.fractions(costs)
+            if fractions is None:
                 add(row.name, row.title, seconds, is_estimate=False)
                 continue
-            for layer, part in zip(row.members, parts):
-                add(layer.name, layer.type, seconds * part / total, is_estimate=True)
+            for layer, fraction in zip(row.members, fractions):
+                add(layer.name, layer.type, seconds * fraction, is_estimate=True)
         return sorted(found.values(), key=lambda share: -share.seconds)
 
     def record(self, costs: Mapping[int, float] | None = None) -> dict[str, Any]:

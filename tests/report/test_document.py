@@ -101,6 +101,11 @@ def test_times_belong_to_layers() -> None:
     timed = {names[number] for step in rows(doc["steps"]) for number in step["layers"]}
     assert {"block1/conv", "block1/relu", "logits", "probabilities"} <= timed
     assert all(step["seconds"] > 0 and step["calls"] == 1 for step in rows(doc["steps"]))
+    divided = [step for step in rows(doc["steps"]) if len(step["layers"]) > 1]
+    assert divided
+    assert all(len(step["fractions"]) == len(step["layers"]) for step in divided)
+    assert all(sum(step["fractions"]) == pytest.approx(1) for step in divided)
+    assert all(step["fractions"] is None for step in rows(doc["steps"]) if len(step["layers"]) == 1)
     assert doc["run"]["runs"] == 2
     assert doc["run"]["inputs"][0]["from"] == "random, seed 0"
 

@@ -1,6 +1,6 @@
 /** What the colour of a node means: its type, its time, its error, or its element type. */
 
-import {agrees, errorOf, groupOf, isGroup, layers, layersIn, report, steps, total, typeOf} from "./document.js";
+import {agrees, errorOf, groupOf, isGroup, layers, layersIn, report, total, typeOf} from "./document.js";
 import {html, time} from "./text.js";
 
 const PALETTE = 7;
@@ -17,7 +17,7 @@ const shown = layers.filter((layer) => !layer.hidden);
 const plain = ["Parameter", "Result", "Const"];
 const types = ranked(shown.filter((layer) => !plain.includes(layer.type)).map((layer) => layer.type));
 const precisions = ranked(shown.map(typeOf));
-const longest = steps.reduce((most, step) => Math.max(most, step.seconds * step.calls), 0);
+const longest = layers.reduce((most, layer) => Math.max(most, layer.seconds), 0);
 
 /** The ways to colour nodes that the report has data for. */
 export const MODES = [

@@ -6,6 +6,7 @@ import {counted, figure, html, percent, printable, time} from "./text.js";
 
 const MOST_INPUTS = 100;
 const MOST_READERS = 12;
+const MOST_UNFOLDED = 3;
 const MOST_MEMBERS = 60;
 
 export const heading = (text) => html("h3", {}, text);
@@ -108,15 +109,22 @@ function outputElements(layer, output, select) {
   );
 }
 
+/** Return texts, a line each; many are folded behind how many they are. */
+function folded(texts) {
+  const lines = texts.map((text) => html("div", {}, text));
+  return texts.length <= MOST_UNFOLDED ? lines : html("details", {}, html("summary", {}, counted(texts.length, "layer")), lines);
+}
+
 function timeRows(layer) {
   const {step} = layer;
   if (!step) return report.run.state === "done" && !["Parameter", "Result", "Const"].includes(layer.type) ? [["time", "none: folded, or part of another step"]] : [];
   const all = steps.reduce((sum, one) => sum + one.seconds * one.calls, 0) || 1;
   const others = step.layers.filter((number) => number !== layer.number);
   return [
-    ["time", `${time(step.seconds)}${step.calls > 1 ? ` × ${figure(step.calls)}` : ""}, ${percent((step.seconds * step.calls) / all)} of a run`],
+    ["time", others.length && step.fractions ? `≈ ${time(layer.seconds)}, ${percent(layer.seconds / all)} of a run, estimated by FLOPs and bytes` : null],
+    [others.length ? "step" : "time", `${time(step.seconds)}${step.calls > 1 ? ` × ${figure(step.calls)}` : ""}, ${percent((step.seconds * step.calls) / all)} of a run`],
     ["computed as", step.algorithm ? printable(step.algorithm) : null],
-    ["together with", others.length ? others.map((number) => `${printable(layers[number].type)} ${named(layers[number])}`).join(", ") : null],
+    ["together with", others.length ? folded(others.map((number) => `${printable(layers[number].type)} ${named(layers[number])}`)) : null],
   ];
 }
 

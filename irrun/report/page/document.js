@@ -15,7 +15,7 @@ export const links = objects(report.links);
 export const ROOT = layers.length;
 export const parents = report.parents;
 
-layers.forEach((layer, number) => Object.assign(layer, {number, outputs: [], readers: [], findings: [], step: null}));
+layers.forEach((layer, number) => Object.assign(layer, {number, outputs: [], readers: [], findings: [], step: null, seconds: 0}));
 outputs.forEach((output) => layers[output.layer].outputs.push(output));
 objects(report.statistics).forEach((row) => (outputs[row.output].statistics = row));
 if (report.comparison) objects(report.comparison.errors).forEach((row) => (outputs[row.output].error = row));
@@ -25,7 +25,13 @@ for (const layer of layers) {
     if (input.producer >= 0) layers[input.producer].readers.push({layer: layer.number, input: at, position: input.position});
   });
 }
-steps.forEach((step) => step.layers.forEach((number) => (layers[number].step = step)));
+for (const step of steps) {
+  const last = step.layers.length - 1;
+  step.layers.forEach((number, at) => {
+    layers[number].step = step;
+    layers[number].seconds += step.seconds * step.calls * (step.fractions?.[at] ?? Number(at === last));
+  });
+}
 report.findings.forEach((finding) => finding.layer !== null && layers[finding.layer].findings.push(finding));
 groups.forEach((group, at) => Object.assign(group, {number: ROOT + at, members: []}));
 parents.forEach((parent, number) => parent >= 0 && groups[parent - ROOT].members.push(number));
@@ -74,14 +80,10 @@ const totals = new Map();
 export function total(number) {
   if (!totals.has(number)) {
     const sum = {layers: 0, errors: 0, warnings: 0, seconds: 0, error: null, agrees: true};
-    const seen = new Set();
     for (const layer of layersIn(number)) {
       sum.layers += layer.hidden ? 0 : 1;
       for (const finding of layer.findings) sum[finding.severity === "error" ? "errors" : "warnings"] += 1;
-      if (layer.step && !seen.has(layer.step)) {
-        seen.add(layer.step);
-        sum.seconds += layer.step.seconds * layer.step.calls;
-      }
+      sum.seconds += layer.seconds;
       const error = errorOf(layer);
       if (error !== null) sum.error = Math.max(sum.error ?? 0, error);
       sum.agrees &&= agrees(layer);

@@ -2,7 +2,7 @@
 
 import {coloursOf} from "./colours.js";
 import {groupOf, isGroup, layers, shapeOf, total} from "./document.js";
-import {textsOf} from "./layout.js";
+import {labelSize, textsOf} from "./layout.js";
 import {counted, printable, shortened, svg, width} from "./text.js";
 
 /** Return the path of a smooth curve along points: a uniform B-spline that begins and ends in the first and last. */
@@ -25,19 +25,36 @@ function smooth(points) {
 function edgeElement(edge) {
   const kinds = new Set(edge.links.map((link) => link.kind));
   const kind = kinds.size === 1 ? [...kinds][0] : "data";
-  const label = edge.label && [
-    svg("text", {class: "halo", x: edge.x, y: edge.y + 3.5, "aria-hidden": "true"}, edge.label),
-    svg("text", {x: edge.x, y: edge.y + 3.5}, edge.label),
-  ];
   return svg(
     "g",
     {class: `edge ${kind}${edge.links.length > 1 ? " many" : ""}`, "data-from": edge.from, "data-to": edge.to},
     svg("path", {d: smooth(edge.points), "marker-end": "url(#arrow)"}),
-    label || [],
+  );
+}
+
+/** Return the shape that an edge carries, on a background that hides the edges below it. */
+function labelElement(edge) {
+  const {width: across, height} = labelSize(edge.label);
+  return svg(
+    "g",
+    {class: "edge label", "data-from": edge.from, "data-to": edge.to},
+    svg("rect", {class: "behind-label", x: edge.x - across / 2, y: edge.y - height / 2, width: across, height, rx: 3}),
+    svg("text", {x: edge.x, y: edge.y + 4}, edge.label),
   );
 }
 
 function clusterElement(cluster) {
+  const left = cluster.x - cluster.width / 2;
+  const top = cluster.y - cluster.height / 2;
+  return svg(
+    "g",
+    {class: "cluster", "data-number": cluster.number},
+    svg("rect", {x: left, y: top, width: cluster.width, height: cluster.height, rx: 12}),
+  );
+}
+
+/** Return the title of an open group, above the edges that cross it. A click closes the group. */
+function titleElement(cluster) {
   const group = groupOf(cluster.number);
   const left = cluster.x - cluster.width / 2;
   const top = cluster.y - cluster.height / 2;
@@ -45,8 +62,7 @@ function clusterElement(cluster) {
   for (let most = label.length; most > 3 && width(`− ${label}`, "600 11px") > cluster.width - 20; most -= 1) label = shortened(printable(group.label), most);
   return svg(
     "g",
-    {class: "cluster", "data-number": cluster.number},
-    svg("rect", {x: left, y: top, width: cluster.width, height: cluster.height, rx: 12}),
+    {class: "cluster-title", "data-number": cluster.number},
     svg(
       "g",
       {class: "handle", role: "button", "aria-label": `Collapse ${printable(group.label)}`},
@@ -113,6 +129,8 @@ export function draw(world, layout, mode) {
     svg("defs", {}, arrow("arrow"), arrow("arrow-near")),
     ...outermost.map(clusterElement),
     ...layout.edges.map(edgeElement),
+    ...layout.edges.filter((edge) => edge.label).map(labelElement),
+    ...outermost.map(titleElement),
     ...layout.nodes.map((node) => nodeElement(node, mode)),
   );
 }
@@ -124,6 +142,6 @@ export function mark(world, number) {
   for (const edge of world.querySelectorAll(".edge")) {
     const near = number !== null && [edge.dataset.from, edge.dataset.to].includes(String(number));
     edge.classList.toggle("near", near);
-    edge.querySelector("path").setAttribute("marker-end", near ? "url(#arrow-near)" : "url(#arrow)");
+    edge.querySelector("path")?.setAttribute("marker-end", near ? "url(#arrow-near)" : "url(#arrow)");
   }
 }

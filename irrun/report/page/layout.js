@@ -25,8 +25,11 @@ export function textsOf(number) {
 function sizeOf(number) {
   const {title, subtitle, count} = textsOf(number);
   const top = width(title, "600 12px") + (count ? width(count, "600 11px") + 18 : 0);
-  return {width: Math.max(86, Math.max(top, width(subtitle, "10.5px")) + 28), height: 42};
+  return {width: Math.max(86, Math.max(top, width(subtitle, "11px")) + 28), height: 42};
 }
+
+/** Return the size of the label of an edge, in a fixed-width font. */
+export const labelSize = (label) => ({width: label.length * 6.7 + 8, height: 16});
 
 /**
  * Return the layout of a visible graph: nodes and clusters with `x`, `y` (of their centres), `width` and `height`, and
@@ -42,7 +45,7 @@ export function laidOut(visible) {
   }
   const edges = visible.edges.map((edge) => {
     const label = edge.from === edge.to ? "" : carried(edge);
-    graph.setEdge(String(edge.from), String(edge.to), label ? {width: label.length * 6 + 8, height: 14, labelpos: "c"} : {});
+    graph.setEdge(String(edge.from), String(edge.to), label ? {...labelSize(label), labelpos: "c"} : {});
     return {...edge, label};
   });
   dagre.layout(graph);

@@ -16,8 +16,8 @@ const byId = (id) => document.getElementById(id);
 const [graph, world, panel, colour] = ["graph", "world", "panel", "colour"].map(byId);
 const camera = new Camera(graph, world);
 const state = {selected: null, layout: null, mode: "type"};
-/** Nodes are not shown smaller than this at first, because their texts could not be read. */
-const LEGIBLE = 0.55;
+/** Nodes are not shown smaller than this at first: their smallest text is then 11 pixels high. */
+const LEGIBLE = 1;
 
 /** Draw the visible graph. The node or cluster `anchor` keeps its place in the window. */
 function redraw(anchor = null) {

@@ -5,6 +5,7 @@ import {findingElement, heading, jump, table} from "./details.js";
 import {counted, html, percent, printable, time} from "./text.js";
 
 const MOST_ROWS = 12;
+const MOST_NAME_CHARS = 36;
 const MOST_FINDINGS = 200;
 
 const shape = (dims) => (dims === null ? "[...]" : `[${dims.join(",")}]`);
@@ -41,6 +42,24 @@ function bars(rows) {
   );
 }
 
+/** Return the end of a name, which says more than its beginning. */
+const end = (name) => (name.length <= MOST_NAME_CHARS ? printable(name) : `…${printable(name.slice(1 - MOST_NAME_CHARS))}`);
+
+/** Return the layers that take longest. In a step of several layers, their times are estimates. */
+function slowestLayers(select) {
+  if (!steps.some((step) => step.fractions)) return null;
+  const all = steps.reduce((sum, step) => sum + step.seconds * step.calls, 0) || 1;
+  const rows = layers
+    .filter((layer) => layer.seconds && (layer.step.layers.length === 1 || layer.step.fractions))
+    .sort((a, b) => b.seconds - a.seconds)
+    .slice(0, MOST_ROWS)
+    .map((layer) => ({
+      label: jump(layer.number, select, [`${printable(layer.type)} `, html("span", {class: "name"}, end(layer.name))]), size: layer.seconds,
+      text: `${layer.step.fractions ? "≈ " : ""}${time(layer.seconds)}  ${percent(layer.seconds / all)}`, colour: "var(--heat)",
+    }));
+  return [heading("Slowest layers"), bars(rows), html("p", {class: "muted"}, "≈ is an estimate: the time of a step is divided among its layers by their FLOPs and bytes.")];
+}
+
 function slowest(select) {
   if (!steps.length) return null;
   const all = steps.reduce((sum, step) => sum + step.seconds * step.calls, 0) || 1;
@@ -52,7 +71,8 @@ function slowest(select) {
       const last = layers[step.layers[step.layers.length - 1]];
       const size = step.seconds * step.calls;
       const title = step.layers.length === 1 ? last.type : `${step.layers.length} layers, ${layers[step.layers[0]].type} … ${last.type}`;
-      return {label: jump(last.number, select, `${printable(title)} ${printable(last.name)}`), size, text: `${time(size)}  ${percent(size / all)}`, colour: "var(--heat)"};
+      const name = html("span", {class: "name"}, end(last.name));
+      return {label: jump(last.number, select, [`${printable(title)} `, name]), size, text: `${time(size)}  ${percent(size / all)}`, colour: "var(--heat)"};
     });
   return [heading("Slowest steps"), bars(rows)];
 }
@@ -87,9 +107,16 @@ function comparisonElements(select) {
   ];
 }
 
+const identity = (finding) => [finding.code, finding.line, finding.message].join(" ");
+
 function runElements() {
   const {run} = report;
-  if (run.state === "failed") return [heading("Run"), html("p", {class: "verdict bad"}, "The model does not run."), run.why.map((why) => findingElement({...why, layer: null}, () => {}))];
+  if (run.state === "failed") {
+    const known = new Set(report.findings.map(identity));
+    const others = run.why.filter((why) => !known.has(identity(why)));
+    const text = others.length ? "The model does not run." : "The model does not run: see the findings.";
+    return [heading("Run"), html("p", {class: "verdict bad"}, text), others.map((why) => findingElement({...why, layer: null}, () => {}))];
+  }
   if (run.state !== "done") return [heading("Run"), html("p", {class: "muted"}, "The model was not run.")];
   const row = (input) => [printable(input.name), html("span", {}, html("span", {class: "mono"}, `${input.type} ${input.shape}`), ` ${printable(input.from)}`)];
   return [heading("Run"), table([["time", `${time(run.seconds)}, the median of ${counted(run.runs, "run")}`], ...run.inputs.map(row)])];
@@ -117,6 +144,7 @@ export function overview(select) {
     ports("Outputs", model.outputs),
     runElements(),
     slowest(select),
+    slowestLayers(select),
     heading("Operations"),
     bars(most),
     model.operations.length > MOST_ROWS && html("p", {class: "muted"}, `and ${model.operations.length - MOST_ROWS} more`),
