@@ -24,12 +24,14 @@ from irrun.opdef import (
 )
 from irrun.types import ELEMENT_TYPES, PartialShape
 
+SOURCES = ("GatherMatmul", "GatherMatmulCompressed")
+"""The operations that have no page."""
 OURS = [cls for cls in all_ops() if cls.__module__.startswith("irrun.extensions.internal.")]
 
 
 @pytest.mark.parametrize("cls", OURS, ids=lambda cls: cls.type)
 def test_declaration(cls: type[Op]) -> None:
-    assert cls.spec.startswith("internal/")
+    assert cls.spec.startswith("internal/") or cls.type in SOURCES
     assert cls.revisions
     for revision in cls.revisions:
         assert re.fullmatch(r"([0-9a-f]{40})?", revision.commit)

@@ -4,6 +4,30 @@ Their pages (``operation-specs/internal``) have no versions. The revisions of an
 commit of its page have which inputs, attributes and defaults.
 """
 
-from irrun.extensions.internal import pa_kv_reorder
+from irrun.extensions.internal import (
+    block_sparse_attention,
+    convolution_biased,
+    gated_delta_net,
+    gated_residual,
+    gather_matmul,
+    moe,
+    pa_kv_reorder,
+    paged_causal_conv1d,
+    qsa_indexers,
+    selective_ssm,
+    sparse_plans,
+)
 
-__all__ = ["pa_kv_reorder"]
+__all__ = [
+    "block_sparse_attention",
+    "convolution_biased",
+    "gated_delta_net",
+    "gated_residual",
+    "gather_matmul",
+    "moe",
+    "pa_kv_reorder",
+    "paged_causal_conv1d",
+    "qsa_indexers",
+    "selective_ssm",
+    "sparse_plans",
+]

@@ -1,0 +1,57 @@
+"""Shared by the tests of internal operations: make an operation, run it, and hold its shape rule against its kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irrun.inference.layer import infer
+from irrun.opdef import Op, Request, Site, Value, resolve
+from irrun.types import PartialShape
+
+__all__ = ["i32", "made", "ran"]
+
+
+def i32(*numbers: int) -> np.ndarray:
+    return np.array(numbers, np.int32)
+
+
+def made(type: str, inputs: int, attributes: dict[str, Any]) -> Op:
+    """Return an operation as a layer with this number of inputs has it, with attributes as Python values."""
+    cls = resolve(type, None, "extension")
+    assert cls is not None
+    return cls(cls.fitted(inputs, attributes), **attributes)
+
+
+def ran(type: str, arrays: Sequence[np.ndarray], **attributes: Any) -> tuple[np.ndarray, ...]:
+    """Return the outputs of a layer and the inputs that it updates.
+
+    The outputs lie within what the shape rule gives for exact inputs, for shapes, for ranks and for nothing at all. The
+    inputs stay as they are, and the new arrays of updated inputs have the types and shapes of the inputs.
+    """
+    op = made(type, len(arrays), attributes)
+    before = [array.copy() for array in arrays]
+    outputs = op.run(*arrays)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    assert all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in zip(arrays, before)), "an input changed"
+    exact = [Value.of(array) for array in arrays]
+    shapes = [Value(v.type, v.shape) for v in exact]
+    ranks = [Value(v.type, PartialShape.of_rank(v.rank or 0)) for v in exact]
+    unknown = [Value(v.type, PartialShape(None)) for v in exact]
+    count = len(outputs) - len(op.updates)
+    for inputs in (exact, shapes, ranks, unknown):
+        inferred = infer(op, Site(count), inputs, {}, contents=False)
+        assert len(inferred) == count
+        for value, array in zip(inferred, outputs):
+            assert value.fits(array), f"inferred {value.type} {value.shape}, got {array.dtype} {array.shape}"
+    changed = op.prepare(Request(tuple(shapes)))
+    if op.updates and changed is not None:  # a kernel may write into caches, and gives the same
+        for array, expected in zip(changed.call(*before), outputs):
+            np.testing.assert_array_equal(array, expected)
+    names = [port.name for port in op.inputs]
+    for name, array in zip(op.updates, outputs[count:]):
+        own = arrays[names.index(name)]
+        assert (array.dtype, array.shape) == (own.dtype, own.shape)
+    return outputs
