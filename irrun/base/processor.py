@@ -6,15 +6,34 @@ import platform
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Final
 
-__all__ = ["processor"]
+__all__ = ["adds_bytes_exactly", "processor"]
+
+_EXACT: Final = {"avx512_vnni", "avx_vnni", "avx_vnni_int8", "amx_int8"}
+"""The flags of x86 instructions that add products of 8 bits in 32 bits."""
+
+
+def processor() -> str:
+    """Return the name of the processor, or of its architecture if the system does not tell the name."""
+    return _fact("model name") or platform.processor() or platform.machine()
+
+
+def adds_bytes_exactly() -> bool:
+    """Return whether the processor has instructions that add products of 8 bits in 32 bits.
+
+    Other processors add pairs of products in 16 bits first, which may saturate. A system that does not list the
+    instructions counts as one of these, unless it is no x86.
+    """
+    is_x86 = platform.machine().lower() in ("x86_64", "amd64", "i386", "i686")
+    return not is_x86 or not _EXACT.isdisjoint(_fact("flags").split())
 
 
 @cache
-def processor() -> str:
-    """Return the name of the processor, or of its architecture if the system does not tell the name."""
+def _fact(name: str) -> str:
+    """Return a line of /proc/cpuinfo, which only Linux has; otherwise an empty text."""
     with suppress(OSError, UnicodeDecodeError):
         for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
-            if line.startswith("model name"):
+            if line.startswith(name):
                 return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    return ""

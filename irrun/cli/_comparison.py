@@ -12,6 +12,7 @@ from rich.text import Text
 from irrun.base.text import counted, printable
 from irrun.cli import _terminal
 from irrun.debug import Budget, Comparison, Conduct, First, InputError, InputPair, Layer, Measurement, SideFailure
+from irrun.debug.budget import SATURATING
 from irrun.engines import Crash, Refusal, parse_side
 
 __all__ = ["show", "show_inputs"]
@@ -219,9 +220,14 @@ def _show_unseen(out: Console, comparison: Comparison) -> None:
 
 def _show_default(out: Console, comparison: Comparison) -> None:
     """Print that an engine computes in another precision than f32, unless the user has asked for it."""
+    every = (*comparison.outputs, *comparison.layers)
     for (side, engine), properties in zip((comparison.reference, comparison.candidate), comparison.properties):
         type = properties.get("INFERENCE_PRECISION_HINT", "f32")
         kind = parse_side(side).kind
+        if properties and any(one.budget and one.budget.form == SATURATING for one in every):
+            out.print("   = sums of products in u8 and i8 saturate at 16 bits, for the processor has no VNNI;", end=" ")
+            out.print(f"{kind}[precision=f32]:… computes them in f32")
+            return
         if type != "f32" and not {"precision", "INFERENCE_PRECISION_HINT"} & parse_side(side).options.keys():
             out.print(f"   = {printable(engine)} is its default on this processor; {kind}[precision=f32]:… forbids it")
             return

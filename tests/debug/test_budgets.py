@@ -16,6 +16,7 @@ from irrun.debug import Limit, Tolerances, compare
 from irrun.debug.budget import Judge
 from irrun.debug.budget.noise import pooled
 from irrun.debug.budget.precisions import InEffect
+from irrun.debug.budget.saturation import SATURATING
 from irrun.debug.budget.shown import Shown
 from irrun.debug.metrics import Budget
 from irrun.debug.shelf import Shelf
@@ -150,3 +151,57 @@ def test_activations_in_groups_beside_compressed_weights(scale: float, explained
             judge.run({0: x}, values, lambda place, iteration, budget: found.__setitem__(place, budget))  # noqa: B023
             values.drop()
         assert found[Place("product")].is_explained is (explained and group == "32")
+
+
+def _pairs(weights: np.ndarray, data: np.ndarray) -> int:
+    """Return a sum of products of which each pair of neighbours is kept in 16 bits."""
+    products = weights.astype(int) * data.astype(int)
+    padded = np.append(products, [0] * (len(products) % 2)).reshape(-1, 2)
+    return int(np.clip(padded.sum(axis=1), -32768, 32767).sum())
+
+
+@pytest.mark.parametrize("low", [0.0, -1.28])
+@pytest.mark.parametrize("kind", ["MatMul", "Convolution"])
+def test_sums_in_16_bits_are_predicted(kind: str, low: float, tmp_path: Path) -> None:
+    """A kernel without VNNI moves the codes of its data to u8, and saturates; the borders hold the code of 0."""
+    rng, step = np.random.default_rng(0), 0.01
+    zero = round(-low / step)
+    limits = [np.float32(low), np.float32(low + 255 * step)]
+    x = rng.uniform(low, low + 255 * step, (1, 7, 5, 6) if kind == "Convolution" else (12, 31)).astype(np.float32)
+    codes = rng.integers(-128, 128, (4, 7, 3, 3) if kind == "Convolution" else (8, 31)).astype(np.int8)
+    scales = np.full((len(codes), *[1] * (codes.ndim - 1)), 0.02, np.float32)
+    weights = b.Multiply(b.Convert(codes, destination_type="f32"), scales)
+    data = b.FakeQuantize(b.parameter(x.shape, name="x"), *limits, *limits, levels=256, name="quantized")
+    if kind == "MatMul":
+        product = b.MatMul(data, weights, transpose_b=True, name="product")
+    else:
+        product = b.Convolution(
+            data, weights, strides=[2, 1], pads_begin=[1, 0], pads_end=[1, 2], dilations=[1, 2], name="product"
+        )
+    model = b.model({"quantized": data, "product": product})
+    read, true = irrun.compile(model)(x).values()
+    u8 = np.rint(read / step).astype(int) + zero
+    lost = np.zeros(true.shape)
+    for place in np.ndindex(*true.shape):
+        if kind == "MatMul":
+            terms, factors = [u8[place[0]]], [codes[place[1]]]
+        else:
+            padded = np.pad(u8[0], ((0, 0), (1, 1), (0, 2)), constant_values=zero)
+            top, left = 2 * place[2], place[3]
+            taps = [(row, column) for row in range(3) for column in range(3)]
+            terms = [padded[:, top + row, left + 2 * column] for row, column in taps]
+            factors = [codes[place[1], :, row, column] for row, column in taps]
+        whole = sum(int(f.astype(int) @ t) for f, t in zip(factors, terms))
+        lost[place] = (sum(_pairs(f, t) for f, t in zip(factors, terms)) - whole) * step * 0.02
+    assert np.count_nonzero(lost) > 10
+    for saturates in (True, False):
+        found, values = dict[Place, Budget](), Shown()
+        judge = Judge(model, InEffect(), InEffect(integers=True, saturates=saturates), keep_state=False)
+        (folder := tmp_path / str(saturates)).mkdir()
+        with closing(Shelf(folder)) as shelf:
+            values.add(Place("quantized"), 0, 0, shelf.keep_array(read), 0)
+            values.add(Place("product"), 0, 0, shelf.keep_array((true + lost).astype(np.float32)), 1)
+            judge.run({0: x}, values, lambda place, iteration, budget: found.__setitem__(place, budget))  # noqa: B023
+            values.drop()
+        assert found[Place("product")].is_explained is saturates
+        assert (found[Place("product")].form == SATURATING) is saturates

@@ -3,5 +3,6 @@
 from irrun.debug.budget.judge import Judge
 from irrun.debug.budget.outputs import Accumulated
 from irrun.debug.budget.precisions import InEffect
+from irrun.debug.budget.saturation import SATURATING
 
-__all__ = ["Accumulated", "InEffect", "Judge"]
+__all__ = ["SATURATING", "Accumulated", "InEffect", "Judge"]

@@ -18,6 +18,7 @@ import numpy as np
 from irrun.debug.budget.outputs import Accumulated
 from irrun.debug.budget.own import Reading, own_error
 from irrun.debug.budget.precisions import InEffect
+from irrun.debug.budget.saturation import Saturation
 from irrun.debug.budget.shown import Shown
 from irrun.debug.low_precision.formats import is_float
 from irrun.debug.low_precision.simulation import Arrays, Run, Simulation
@@ -95,6 +96,7 @@ class _Judging:
     roundoff: dict[Output, float] = field(default_factory=dict)
     """The roundoff of each value that was passed on, if it is not exact."""
     iterations: Counter[str] = field(default_factory=Counter)
+    saturation: Saturation = field(default_factory=Saturation)
 
     def __call__(self, unit: Unit, inputs: Arrays, run: Run) -> tuple[np.ndarray, ...]:
         iteration = self.iterations[unit.name]
@@ -108,7 +110,8 @@ class _Judging:
         for copy in (first, *(self.shown.copy(Place(unit.name, port)) for port in range(len(unit.layer.outputs)))):
             if copy not in copies:
                 read = [self._read(unit, copy, at, array) for at, array in enumerate(inputs)]
-                copies[copy] = Reading(read, roundoff), run(*read)
+                lost = self.saturation.lost(unit, read) if self.candidate.saturates else None
+                copies[copy] = Reading(read, roundoff, lost), run(*read)
         outputs = list(copies[first][1])
         for port in range(len(unit.layer.outputs)):
             place = Place(unit.name, port)
@@ -118,8 +121,7 @@ class _Judging:
                 self.roundoff[unit.name, port] = _UNSEEN
                 continue
             if right[port].dtype != object and value.dtype != object:
-                side = self.candidate
-                own = own_error(unit, reading, run, port, right[port], value, side.of_layer(unit.name), side.group)
+                own = own_error(unit, reading, run, port, right[port], value, self.candidate)
                 self.on_own(place, iteration, own)
             self.roundoff[unit.name, port] = _ROUNDOFF.get(value.dtype, self.least)
             outputs[port] = value.astype(outputs[port].dtype) if is_float(outputs[port]) else value

@@ -11,6 +11,7 @@ import numpy as np
 from irrun.debug.budget.noise import pooled
 from irrun.debug.budget.own import compared
 from irrun.debug.budget.precisions import InEffect, is_kept, reads_compressed, reads_rounded
+from irrun.debug.budget.saturation import SATURATING, Saturation
 from irrun.debug.low_precision.formats import is_float
 from irrun.debug.low_precision.simulation import Arrays, Behaviour, Deployed, Run, Simulation, Style, run_true
 from irrun.debug.low_precision.units import Unit
@@ -48,12 +49,16 @@ class Accumulated:
     """Whether the model quantizes values: a rounding that flips a step does so elsewhere in each run."""
     _runs: list[tuple[Behaviour, Simulation]] = field(default_factory=list)
     _true: list[np.ndarray] = field(default_factory=list)
+    _saturated: list[np.ndarray] = field(default_factory=list)
+    """The outputs of a candidate whose sums of products saturate."""
     _draws: list[list[np.ndarray]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         behaviours: list[Behaviour] = [run_true, *self._behaviours()]
         self._flips = any(layer.type == "FakeQuantize" for layer in self.model.layers.values())
         shared = None if self.keep_state else self._simulation()
+        if self._flips and self.sides[-1].saturates:
+            behaviours.append(_Saturating())
         self._runs = [(behaviour, shared or self._simulation()) for behaviour in behaviours]
 
     def _simulation(self) -> Simulation:
@@ -69,11 +74,16 @@ class Accumulated:
     def run(self, arrays: Mapping[int, np.ndarray]) -> None:
         """Simulate a sample, given by position."""
         results: list[list[np.ndarray]] = []
+        self._saturated = []
         for behaviour, simulation in self._runs:
             try:
-                results.append(simulation(behaviour, arrays, keep_state=self.keep_state))
+                outputs = simulation(behaviour, arrays, keep_state=self.keep_state)
             except IrrunError:  # a rounded value is refused: the roundings of this run are not known
                 continue
+            if isinstance(behaviour, _Saturating):
+                self._saturated = outputs
+            else:
+                results.append(outputs)
         self._true, self._draws = results[0] if results else [], results[1:]
 
     def judged(self, position: int, first: np.ndarray, second: np.ndarray, rtol: float, atol: float) -> Budget | None:
@@ -99,7 +109,25 @@ class Accumulated:
             if not is_float(true):  # an index or a class flips where it flips in a simulation
                 allowed = np.full(true.shape, np.inf) if any(error.any() for error in errors) else allowed
             form = next((side.type for side in self.sides if side.type != "f32"), "f32")
-            return compared(form, wide, wide, second, allowed) if wide.size else None
+            if not wide.size:
+                return None
+            budget = compared(form, wide, wide, second, allowed)
+            if budget.is_explained or not self._saturated or not is_float(true):
+                return budget
+            saturated = compared(SATURATING, wide + (self._saturated[position] - true), wide, second, allowed)
+            return min(budget, saturated, key=lambda one: one.excess)
+
+
+@dataclass
+class _Saturating:
+    """The behaviour of a model whose sums of products of 8 bits saturate."""
+
+    saturation: Saturation = field(default_factory=Saturation)
+
+    def __call__(self, unit: Unit, inputs: Arrays, run: Run) -> tuple[np.ndarray, ...]:
+        first, *rest = run(*inputs)
+        lost = self.saturation.lost(unit, inputs)
+        return (first if lost is None else (first + lost).astype(first.dtype), *rest)
 
 
 @dataclass

@@ -12,7 +12,8 @@ import ml_dtypes
 import numpy as np
 
 from irrun.debug.budget.noise import moved, pooled
-from irrun.debug.budget.precisions import reads_compressed
+from irrun.debug.budget.precisions import InEffect, reads_compressed
+from irrun.debug.budget.saturation import SATURATING
 from irrun.debug.low_precision.families import is_convolution
 from irrun.debug.low_precision.formats import FORMATS, Format, is_float
 from irrun.debug.low_precision.simulation import Arrays, Run
@@ -56,21 +57,24 @@ rounded to its precision, and those that it adds are not."""
 
 @dataclass(frozen=True)
 class Reading:
-    """What a layer has read: its inputs, and the relative roundoff of each, 0 for one that is exact."""
+    """What a layer has read: its inputs, and the relative roundoff of each, 0 for one that is exact.
+
+    ``lost`` is what these inputs lose in sums that saturate, if the processor has such.
+    """
 
     inputs: Arrays
     roundoff: Sequence[float]
+    lost: np.ndarray | None = None
 
 
 def own_error(
-    unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, observed: np.ndarray, format: Format | None,
-    group: int = 0,
-) -> Budget:  # fmt: skip
+    unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, observed: np.ndarray, side: InEffect
+) -> Budget:
     """Return the own error of an output that was ``observed``, beside what it should be on the same inputs: ``true``.
 
-    The layer may have computed in f32, or with inputs and constants in ``format``, or beside compressed weights with
-    inputs that are quantized in groups of ``group``. The sharpest form that explains the value counts; without one, the
-    form that comes nearest.
+    The layer may have computed in f32, or as the ``side`` may do: with inputs and constants in its format, beside
+    compressed weights with inputs that are quantized in groups, or with sums of products that saturate. The sharpest
+    form that explains the value counts; without one, the form that comes nearest.
     """
     if true.shape != observed.shape:
         return Budget(math.inf, math.inf, 0.0, None, "")
@@ -82,7 +86,7 @@ def own_error(
         if plain.is_explained:
             return plain
         noise = _noise(unit, reading, run, port, true)
-        for form, value, allowed in _forms(unit, reading, run, port, true, noise, observed, format, group):
+        for form, value, allowed in _forms(unit, reading, run, port, true, noise, observed, side):
             own = compared(form, value, true, observed, allowed)
             if best is None or own.excess < best.excess:
                 best = own
@@ -94,11 +98,14 @@ def own_error(
 
 def _forms(
     unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, noise: np.ndarray, observed: np.ndarray,
-    format: Format | None, group: int,
+    side: InEffect,
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:  # fmt: skip
     """Yield the forms in which a layer may compute: a name, the value, and what is allowed around it."""
     stored = noise + last_place(true, _bits(observed), 1.0)
     yield "f32", true, stored
+    format, group = side.of_layer(unit.name), side.group
+    if reading.lost is not None:
+        yield SATURATING, true + reading.lost, stored
     bits = _bits(observed) if format is None else _bits_of(format)
     data = reading.inputs[0]
     if group and data is not None and reads_compressed(unit):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from irrun.base.processor import adds_bytes_exactly
 from irrun.debug.low_precision.formats import FORMATS, Format
 from irrun.debug.low_precision.units import Unit
 from irrun.model import Layer, is_constant
@@ -21,13 +22,15 @@ class InEffect:
 
     ``type`` is f32, f16 or bf16. ``cache`` is the type in which attention keeps keys and values, ``group`` the size of
     the groups in which activations beside compressed weights are quantized, 0 for none. ``integers`` says whether
-    layers between FakeQuantize may compute in integers.
+    layers between FakeQuantize may compute in integers, and ``saturates`` whether the processor adds pairs of their
+    products in 16 bits.
     """
 
     type: str = "f32"
     cache: str = "f32"
     group: int = 0
     integers: bool = False
+    saturates: bool = False
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> InEffect:
@@ -38,7 +41,8 @@ class InEffect:
         groups = int(group) if group.isdecimal() else 0
         # OpenVINO does not show LP_TRANSFORMS_MODE; `precision=f32` turns integers and groups off
         integers = bool(properties) and (type != "f32" or groups > 0)
-        return InEffect(type if type in FORMATS else "f32", cache, groups, integers)
+        saturates = integers and not adds_bytes_exactly()
+        return InEffect(type if type in FORMATS else "f32", cache, groups, integers, saturates)
 
     def of_layer(self, name: str) -> Format | None:
         """Return the format in which a layer may compute, beside f32; None for f32 alone.
