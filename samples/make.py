@@ -108,6 +108,48 @@ def swiglu() -> None:
     save("swiglu", dense("down", product, rng.normal(0, 1e-3, (8, 16))), x)
 
 
+def next_token() -> None:
+    """A model of 32 tokens, and a copy with weights in int4 and int8, in which int4 destroys the layer "up".
+
+    Two of the 16 channels that "up" reads are 40 times smaller than the others, and their weights 40 times greater.
+    """
+    rng = np.random.default_rng(3)
+    gain = np.ones(16, np.float32)
+    gain[[2, 9]] = 1 / 40
+    matrices = {
+        "embeddings": rng.normal(0, 1, (32, 16)),
+        "up": rng.normal(0, 0.3, (32, 16)) / gain,
+        "down": rng.normal(0, 0.3, (16, 32)),
+        "head": rng.normal(0, 1, (32, 16)),
+    }
+
+    def plain(name: str) -> ov.Node:
+        return const(f"{name}/weights", matrices[name], np.float32)
+
+    def compressed(name: str, bits: int) -> ov.Node:
+        matrix = matrices[name]
+        groups = matrix.reshape(len(matrix), -1, 16)
+        scales = (np.abs(groups).max(-1, keepdims=True) / (2 ** (bits - 1) - 1)).astype(np.float16)
+        codes = np.rint(groups / scales).astype(np.int8)
+        type = ov.Type.i4 if bits == 4 else ov.Type.i8
+        stored = ov.op.Constant(type, ov.Shape(codes.shape), codes.reshape(-1).tolist())
+        stored.set_friendly_name(f"{name}/weights")
+        wide = node("Convert", f"{name}/wide", stored, destination_type="f16")
+        scaled = node("Multiply", f"{name}/scaled", wide, const(f"{name}/scales", scales, np.float16))
+        whole = node("Reshape", f"{name}/whole", scaled, const(f"{name}/shape", matrix.shape), special_zero=False)
+        return node("Convert", f"{name}/decompressed", whole, destination_type="f32")
+
+    for file, bits in (("next_token", {}), ("next_token_int4", {"up": 4, "down": 4, "head": 8})):
+        weights = {name: compressed(name, bits[name]) if name in bits else plain(name) for name in matrices}
+        ids = ops.parameter(ov.PartialShape([1, -1]), np.int64, name="ids")
+        x = node("Gather", "embeddings", weights["embeddings"], ids, const("axis", 0))
+        scaled = node("Multiply", "gain", x, const("gain/channels", gain, np.float32))
+        up = node("MatMul", "up", scaled, weights["up"], transpose_a=False, transpose_b=True)
+        down = node("MatMul", "down", node("Swish", "silu", up), weights["down"], transpose_a=False, transpose_b=True)
+        total = node("Add", "total", x, down)
+        save(file, node("MatMul", "head", total, weights["head"], transpose_a=False, transpose_b=True), ids)
+
+
 def wrong_dim() -> None:
     """broadcast_numpy with 48 where the output is 50 wide: OpenVINO runs it without a word."""
     text = (HERE / "broadcast_numpy.xml").read_text()
@@ -131,5 +173,6 @@ if __name__ == "__main__":
     elementwise()
     convnet()
     swiglu()
+    next_token()
     wrong_dim()
     wrong_scale()

@@ -11,12 +11,14 @@ from rich.text import Text
 
 from irrun.base.text import counted, printable
 from irrun.cli import _terminal
-from irrun.debug import Kept, Layer, Precision, Sensitivity
+from irrun.debug import Kept, Layer, Measurement, Precision, Sensitivity, Twin
 
 __all__ = ["show"]
 
 _OVERFLOWS: Final = 3
 """The most layers that overflow which are described before the tables."""
+_NAMED: Final = 3
+"""The most layers that are named in a row of the table of weights."""
 
 
 def show(out: Console, result: Precision, top: int) -> None:
@@ -24,31 +26,41 @@ def show(out: Console, result: Precision, top: int) -> None:
     _show_verdict(out, result)
     if result.outputs:
         out.print()
-        _terminal.title(out, f"outputs in {result.precision}")
-        _show_outputs(out, result.outputs)
+        _terminal.title(out, f"outputs {_where(result)}")
+        _show_outputs(out, result.outputs, is_text=result.text)
+    if result.twin is not None:
+        _show_twin(out, result.twin, top)
     if result.layers:
         out.print()
         lose = counted(len(result.layers), "layer")
         _terminal.title(out, f"{lose} of {result.simulated} lose, by the effect of each alone on the outputs")
-        _show_layers(out, result.layers[:top], is_quantized=result.precision.startswith("int8"))
+        _show_layers(out, result.layers[:top], result)
         if len(result.layers) > top:
             out.print(f"  and {len(result.layers) - top} more")
         if any(not layer.exact for layer in result.layers[:top]):
             out.print("  ~ estimated; raise --measure to measure more layers")
     if result.kept is not None and not result.agrees:
         out.print()
-        _show_kept(out, result.kept, top)
+        _show_kept(out, result.kept, top, "text" if result.text else "tolerances")
+
+
+def _where(result: Precision) -> str:
+    """Return where the outputs are not the true ones."""
+    return f"in {result.precision}" if result.twin is None else "of the compressed model"
 
 
 def _show_verdict(out: Console, result: Precision) -> None:
+    limits = "the greedy tokens of the true ones" if result.text else "their tolerances"
     if result.agrees:
-        text = f"agree: the outputs in {result.precision} are within their tolerances"
+        text = f"agree: the outputs {_where(result)} " + (f"have {limits}" if result.text else f"are within {limits}")
     elif result.overflowing:
         first = result.overflowing[0]
         name = f'{first.type} "{printable(first.name)}"'
-        text = f"overflow: {name} is the first layer that overflows in {result.precision}"
+        text = f"overflow: {name} is the first layer that overflows {_where(result)}"
+    elif result.text:
+        text = f"differ: the outputs {_where(result)} have other greedy tokens"
     else:
-        text = f"differ: the outputs in {result.precision} are outside their tolerances"
+        text = f"differ: the outputs {_where(result)} are outside their tolerances"
     samples = counted(result.samples, "sample")
     out.print(Text(f"{text}, {samples}", "bold green" if result.agrees else "bold red"))
     for layer in result.overflowing[:_OVERFLOWS]:
@@ -64,12 +76,12 @@ def _show_verdict(out: Console, result: Precision) -> None:
         out.print(f"   = and {counted(len(result.overflowing) - _OVERFLOWS, 'layer')} more")
 
 
-def _show_outputs(out: Console, outputs: Sequence[Layer]) -> None:
+def _show_outputs(out: Console, outputs: Sequence[Layer], *, is_text: bool) -> None:
     rows: list[list[str]] = []
     for output in outputs:
         m = output.measurement
         finite = "" if m.nan[0] == m.nan[1] and m.inf[0] == m.inf[1] else f"{m.nan[1]} nan, {m.inf[1]} inf"
-        outside = m.problem or (f"{m.share:.2%}" if m.outside else "-")
+        outside = m.problem or (_outside(m, is_text=is_text) if m.outside else "-")
         error = math.inf if math.isinf(m.excess) else m.error
         rows.append(
             [
@@ -83,14 +95,70 @@ def _show_outputs(out: Console, outputs: Sequence[Layer]) -> None:
                 finite,
             ]
         )
-    columns = ["name", "error", "max abs", "SNR dB", "outside", "rtol", "atol", "not finite"]
+    other = "other tokens" if is_text else "outside"
+    columns = ["name", "error", "max abs", "SNR dB", other, "rtol", "atol", "not finite"]
     if not any(row[-1] for row in rows):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
     spare = ("not finite", "atol", "rtol", "SNR dB", "max abs")
     _terminal.print_table(out, columns, rows, right=columns[1:7], spare=spare)
 
 
-def _show_layers(out: Console, layers: Sequence[Sensitivity], *, is_quantized: bool) -> None:
+def _outside(measurement: Measurement, *, is_text: bool) -> str:
+    if not is_text or measurement.worst is None:
+        return f"{measurement.share:.2%}"
+    place = ",".join(map(str, measurement.worst))
+    return f"{measurement.outside} of {measurement.size}, first at [{place}]"
+
+
+def _show_twin(out: Console, twin: Twin, top: int) -> None:
+    """Print the forms of the weights, and the layers that quantize values."""
+    out.print()
+    _terminal.title(out, f"weights, compared with {printable(twin.path)}")
+    rows = [
+        [
+            form.form,
+            str(len(form.layers)),
+            "equal" if form.is_exact else _number(form.snr, 4),
+            _named(form.layers) if len(form.layers) <= _NAMED or form.is_exact else f"worst: {form.worst}",
+        ]
+        for form in twin.forms
+    ]
+    columns = ["form", "layers", "least SNR dB", "names"]
+    _terminal.print_table(out, columns, rows, right=columns[1:3], spare=("layers",))
+    if not twin.is_explained:
+        out.print(
+            f"  the outputs have an error of {_number(twin.rest)} that neither weights nor quantizers explain: the two "
+            "models differ in more; list it with `irrun diff`"
+        )
+    if twin.quantizers:
+        out.print()
+        _terminal.title(out, "layers of the compressed model that quantize inputs, by the share that saturates")
+        ordered = sorted(twin.quantizers, key=lambda item: (-item.saturated, item.snr or math.inf))
+        rows = [
+            [
+                item.name,
+                item.type,
+                "-" if item.line is None else str(item.line),
+                "-" if item.levels is None else str(item.levels),
+                f"{item.saturated:.2%}" if item.saturated else "-",
+                _number(item.snr, 4),
+                _named(item.readers),
+            ]
+            for item in ordered[:top]
+        ]
+        columns = ["layer", "type", "line", "levels", "saturated", "SNR dB", "read by"]
+        _terminal.print_table(out, columns, rows, right=columns[2:6], spare=("levels", "SNR dB", "line", "type"))
+        if len(ordered) > top:
+            out.print(f"  and {len(ordered) - top} more")
+
+
+def _named(names: Sequence[str]) -> str:
+    """Return the first names of a list."""
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
+
+
+def _show_layers(out: Console, layers: Sequence[Sensitivity], result: Precision) -> None:
     columns = ["layer", "type", "line", "overflows", "greatest", "own error", "SNR dB", "effect"]
     rows = [
         [
@@ -105,17 +173,22 @@ def _show_layers(out: Console, layers: Sequence[Sensitivity], *, is_quantized: b
         ]
         for layer in layers
     ]
-    if is_quantized:  # values saturate: nothing overflows
+    if result.twin is not None:
+        columns[3:5] = ["weight SNR dB"]
+        rows = [[*row[:3], _number(layer.weight_snr, 4), *row[5:], layer.form] for row, layer in zip(rows, layers)]
+    elif result.precision.startswith("int"):  # values saturate: nothing overflows
         columns.pop(3)
         rows = [[*row[:3], *row[4:]] for row in rows]
     spare = ("greatest", "SNR dB", "own error", "line", "overflows", "type")
-    _terminal.print_table(out, columns, rows, right=columns[2:], spare=spare)
+    right = columns[2:]
+    columns += [] if result.twin is None else ["form"]
+    _terminal.print_table(out, columns, rows, right=right, spare=spare)
 
 
-def _show_kept(out: Console, kept: Kept, top: int) -> None:
+def _show_kept(out: Console, kept: Kept, top: int, restored: str) -> None:
     what = "none of them can be left out" if kept.minimal else "some of them may be left out"
     layers = counted(len(kept.layers), "layer")
-    out.print(f"keep {layers} in full precision to restore the tolerances; {what}")
+    out.print(f"keep {layers} in full precision to restore the {restored}; {what}")
     for layer in kept.layers[:top]:
         line = "" if layer.line is None else f", line {layer.line}"
         out.print(f'  {layer.type} "{printable(layer.name)}"{line}')

@@ -1,4 +1,4 @@
-"""``irrun precision`` (compare): Simulate f16, bf16 or int8, and name the layers that lose most."""
+"""``irrun precision`` (compare): Simulate a lower precision, or examine compressed weights: which layers lose most."""
 
 from __future__ import annotations
 
@@ -30,6 +30,11 @@ _EXCLUSIONS: Final = (
         others=tuple(f"--to {name}" for name, known in FORMATS.items() if known.is_quantized),
     ),
     Exclusion(
+        ("--to", "--accumulator"),
+        "--twin takes the precision from the compressed model; leave out {option}",
+        others=("--twin",),
+    ),
+    Exclusion(
         ("--no-search",),
         "--no-search finds no layers to keep; leave out --kept and --ignored-scope",
         others=("--kept", "--ignored-scope"),
@@ -43,10 +48,12 @@ class Settings:
 
     model: str
     weights: str | None
+    twin: str | None
     sample: SampleOptions
     to: str
     accumulator: Literal["f32", "same"]
     tolerance: ToleranceOptions
+    text: bool
     runs: int
     top: int
     no_search: bool
@@ -59,6 +66,12 @@ class Settings:
 @click.command("precision")
 @click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @weights_option
+@click.option(
+    "--twin",
+    metavar="FLOAT.xml",
+    shell_complete=_completion.files,
+    help="The model that was compressed into MODEL.xml: compare the two, and simulate nothing else.",
+)
 @sample_options
 @click.option("--to", type=click.Choice([*FORMATS]), default="f16", show_default=True, help="The precision.")
 @click.option(
@@ -69,6 +82,12 @@ class Settings:
     help="Keep sums in f32, or round them to the same precision after every 32 terms (f16 and bf16).",
 )
 @tolerance_options
+@click.option(
+    "--text",
+    is_flag=True,
+    help="Judge outputs [batch, positions, vocabulary] by the greedy token at each position; tolerances say which "
+    "tokens are as good.",
+)
 @click.option(
     "--measure",
     "runs",
@@ -87,13 +106,17 @@ class Settings:
 @click.option("--max-memory", type=Size(), help="The most memory, such as 2GiB. [default: 3/4 of the memory]")
 @with_settings(Settings)
 def command(settings: Settings) -> int:
-    """Simulate f16, bf16 or int8, and name the layers that lose most.
+    """Simulate f16, bf16 or int8, or examine compressed weights, and name the layers that lose most.
 
     The layers are ranked by what each one alone does to the outputs. If the outputs of the whole model are outside
     their tolerances, a short list of layers is searched for that restores them when it is kept in full precision.
 
     Precisions: f16, bf16, and int8 for the inputs of matrix products and convolutions, whose weights have one scale
     (int8) or one for each output channel (int8-per-channel).
+
+    A compressed model, with weights in int4 or int8 or with FakeQuantize, is examined beside its --twin in floating
+    point: how it stores each weight, the signal-to-noise ratio of each weight and layer, and the share of the values
+    that each FakeQuantize saturates.
 
     Exit status: 0 the outputs are within their tolerances, 1 they are not, or the model or a run fails, 2 bad usage or
     an unreadable input, 3 an operation that irrun does not support.
@@ -107,8 +130,10 @@ def command(settings: Settings) -> int:
             settings.model,
             settings.sample.drawn(memory),
             to=settings.to,
+            twin=settings.twin,
             accumulator=settings.accumulator,
             tolerances=tolerances,
+            text=settings.text,
             runs=settings.runs,
             search=not settings.no_search,
             weights=settings.weights,

@@ -96,6 +96,7 @@ COMMAND_LINES = {
     "bisect elementwise.xml elementwise.xml": 0,
     "bisect elementwise.xml wrong_scale.xml": 1,
     "precision convnet.xml": 0,
+    "precision next_token_int4.xml --twin next_token.xml -i ids=arange:[1,32]": 1,
     "runtime convnet.xml --against exact": 2,
     "report convnet.xml --compare exact:convnet.xml": 0,
     "report wrong_dim.xml": 1,

@@ -76,6 +76,58 @@ def test_estimates_are_marked(call):
     assert result.stdout.count(" ~") == 4  # three layers, and the note
 
 
+INT4 = SAMPLES / "next_token_int4.xml", "--twin", SAMPLES / "next_token.xml", "-i", "ids=arange:[1,32]", "--text"
+
+
+def test_a_compressed_model_is_examined_beside_its_twin(call):
+    """samples/make.py says which layer int4 destroys."""
+    result = call("precision", *INT4, "--ignored-scope", "scope.json")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("differ: the outputs of the compressed model have other greedy tokens, 1 sample\n")
+    assert f"weights, compared with {SAMPLES / 'next_token.xml'}\n" in result.stdout
+    assert "f32                                       1         equal  embeddings\n" in result.stdout
+    assert "keep 1 layer in full precision to restore the text; none of them can be left out" in result.stdout
+    assert f'MatMul "up", line {_line(SAMPLES / "next_token.xml", "up")}\n' in result.stdout
+    assert json.loads(Path("scope.json").read_text()) == {"names": ["up"]}
+    tokens = [
+        irrun.compile(SAMPLES / f"{name}.xml")({"ids": np.arange(32)[None]})["out"].argmax(-1)[0]
+        for name in ("next_token", "next_token_int4")
+    ]
+    first = int(np.flatnonzero(tokens[0] != tokens[1])[0])
+    strict = call("precision", *INT4, "--rtol", "0", "--atol", "0", "--no-search")
+    assert f"{(tokens[0] != tokens[1]).sum()} of 32, first at [0,{first}]" in strict.stdout
+
+
+def test_quantizers_are_listed_by_the_share_that_saturates(call, tmp_path):
+    def build(ranges):
+        x = b.parameter([4], name="x")
+        for number, limit in enumerate(ranges):
+            low, high = b.constant(np.float32(-limit)), b.constant(np.float32(limit))
+            y = b.FakeQuantize(x, low, high, low, high, levels=256, name=f"fq{number}") if limit else x
+            x = b.Multiply(y, np.float32(1), name=f"scale{number}")
+        return b.model({"y": x})
+
+    for name, ranges in (("float", (0, 0)), ("int8", (4, 2))):
+        irrun.save_model(build(ranges), tmp_path / f"{name}.xml")
+    result = call("precision", "int8.xml", "--twin", "float.xml", "-i", "x=[1,2,3,4]")
+    rows = [line.split() for line in result.stdout.splitlines() if line.startswith("  fq")]
+    assert [(row[0], *row[3:5], row[-1]) for row in rows] == [
+        ("fq1", "256", "50.00%", "scale1"), ("fq0", "256", "-", "scale0"),
+    ]  # fmt: skip
+
+
+def test_what_the_weights_do_not_explain_is_said(call, tmp_path):
+    x = b.parameter([4], name="x")
+    for name, scale in (("float", 2), ("other", 3)):
+        y = b.Multiply(x, np.arange(1, 5, dtype=np.float32), name="weigh")
+        y = b.Add(y, y, name="twice") if scale == 2 else b.Subtract(y, y, name="twice")
+        irrun.save_model(b.model({"y": y}), tmp_path / f"{name}.xml")
+    result = call("precision", "other.xml", "--twin", "float.xml", "-i", "x=ones")
+    assert result.exit_code == 1
+    assert "the outputs have an error of 1 that neither weights nor quantizers explain" in result.stdout
+    assert "keep" not in result.stdout
+
+
 def test_names_are_printable(call, tmp_path):
     x = b.parameter([1], name="x")
     irrun.save_model(
@@ -91,6 +143,7 @@ def test_names_are_printable(call, tmp_path):
 def test_bad_usage(call, tmp_path):
     assert "is not one of 'f16', 'bf16'" in _error(call("precision", SWIGLU, "--to", "f8"))
     assert "int8 accumulates exactly" in _error(call("precision", SWIGLU, "--to", "int8", "--accumulator", "same"))
+    assert "leave out --to" in _error(call("precision", *INT4, "--to", "bf16"))
     assert "--no-search finds no layers" in _error(call("precision", SWIGLU, "--no-search", "--kept", "k.json"))
     assert "there is no folder" in _error(call("precision", SWIGLU, "--kept", "none/k.json"))
     assert "it is a folder" in _error(call("precision", SWIGLU, "--ignored-scope", tmp_path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,17 @@ RECORDED = TESTS / "extensions" / "recorded.tar.xz"
 VOCABULARY = 700
 
 
-def decoder(vocabulary: int = VOCABULARY, *, inputs: tuple[str, ...] = (), width: int = 32, layers: int = 2, seed: int = 0) -> irrun.Model:  # fmt: skip
+def product(name: str, x: Any, weight: np.ndarray, transpose_b: bool) -> Any:
+    """Return the product with a matrix, or with its rows as the columns of the result if ``transpose_b``."""
+    return b.MatMul(x, weight, transpose_b=transpose_b, name=name)
+
+
+def decoder(vocabulary: int = VOCABULARY, *, inputs: tuple[str, ...] = (), width: int = 32, layers: int = 2, seed: int = 0, product: Callable[[str, Any, np.ndarray, bool], Any] = product, table: Callable[[np.ndarray], Any] = b.constant) -> irrun.Model:  # fmt: skip
     """Build a stateful decoder in the manner of Llama.
 
     ``inputs`` are those beside input_ids, by default attention_mask, position_ids and beam_idx. Without a mask or
-    positions, the model counts what its variables hold.
+    positions, the model counts what its variables hold. ``product`` builds each product with weights, by its name,
+    and ``table`` the embeddings of the tokens.
     """
     rng = np.random.default_rng(seed)
     heads, names = 4, inputs or ("attention_mask", "position_ids", "beam_idx")
@@ -33,8 +40,7 @@ def decoder(vocabulary: int = VOCABULARY, *, inputs: tuple[str, ...] = (), width
 
     given = {name: b.parameter([None] if name == "beam_idx" else [None, None], "i32" if name == "beam_idx" else "i64", name=name) for name in ("input_ids", *names)}  # fmt: skip
     ids = given["input_ids"]
-    table = rng.normal(0, 1, (vocabulary, width)).astype(np.float32)
-    x = b.Gather(table, ids, 0)
+    x = b.Gather(table(rng.normal(0, 1, (vocabulary, width)).astype(np.float32)), ids, 0, name="embeddings")
     batch = b.Gather(b.ShapeOf(ids, output_type="i64"), [0], 0)
     fresh = b.Broadcast(np.float32(0), b.Concat([batch, [heads, 0, size]], axis=0), name="fresh")
     sinks: list[Any] = []
@@ -52,7 +58,7 @@ def decoder(vocabulary: int = VOCABULARY, *, inputs: tuple[str, ...] = (), width
     mask = None
     for layer in range(layers):
         normal = b.MVN(x, [-1], eps=1e-5, eps_mode="inside_sqrt", normalize_variance=True)
-        query, key, value = (split(b.MatMul(normal, weights(width, width), transpose_b=True)) for _ in range(3))
+        query, key, value = (split(product(f"{layer}/{n}", normal, weights(width, width), True)) for n in "qkv")
         if "position_ids" in given:
             angles = b.Multiply(b.Unsqueeze(b.Convert(given["position_ids"], destination_type="f32"), [1, 3]), 0.1)
             query, key = (b.Add(b.Multiply(y, b.Cos(angles)), b.Multiply(y, b.Sin(angles))) for y in (query, key))
@@ -71,9 +77,10 @@ def decoder(vocabulary: int = VOCABULARY, *, inputs: tuple[str, ...] = (), width
                 mask = b.Unsqueeze(mask, [0, 1])
         attended = b.ScaledDotProductAttention(query, key, value, mask, causal=False)
         merged = b.Reshape(b.Transpose(attended, [0, 2, 1, 3]), [0, 0, width], special_zero=True)
-        x = b.Add(x, b.MatMul(merged, weights(width, width), transpose_b=True))
-        x = b.Add(x, b.MatMul(b.Tanh(b.MatMul(x, weights(width, width))), weights(width, width)))
-    logits = b.MatMul(x, rng.normal(0, 1, (vocabulary, width)).astype(np.float32), transpose_b=True)
+        x = b.Add(x, product(f"{layer}/o", merged, weights(width, width), True))
+        up = b.Tanh(product(f"{layer}/up", x, weights(width, width), False))
+        x = b.Add(x, product(f"{layer}/down", up, weights(width, width), False))
+    logits = product("head", x, rng.normal(0, 1, (vocabulary, width)).astype(np.float32), True)
     return b.model({"logits": logits}, inputs=list(given.values()), sinks=sinks, name="decoder")
 
 

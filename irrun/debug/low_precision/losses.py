@@ -70,8 +70,9 @@ class Losses:
 
     def __call__(self, unit: Unit, inputs: Arrays, run: Run) -> tuple[np.ndarray, ...]:
         true = run(*inputs)
-        if self.style.format.is_quantized and not is_quantized(unit.op):
+        if not self.style.lowers(unit):
             return true
+        self.style.observe(unit, inputs)
         if not any(is_float(array) for array in (*true, *(a for a in inputs if a is not None))):
             return true
         loss = self.by_name.setdefault(unit.name, Loss())

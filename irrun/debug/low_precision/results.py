@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from irrun.debug.low_precision.losses import Loss
 from irrun.debug.low_precision.units import Unit
 from irrun.debug.results import Layer, json_number, layer_record
 
-__all__ = ["Kept", "Precision", "Sensitivity"]
+__all__ = ["Kept", "Precision", "Quantizer", "Sensitivity", "Twin", "WeightForm"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,17 @@ class Sensitivity:
     exact: bool
     is_inner: bool
     """Whether the layer is in the body of a loop or If."""
+    form: str = ""
+    """How the compressed model stores the weight of the layer, such as ``i4 symmetric, groups of 128``, and which
+    layers quantize its inputs. Empty without a twin."""
+    weight_snr: float | None = None
+    """The ratio of signal and noise of that weight in decibels. None without a twin, and without such a weight."""
 
     @staticmethod
-    def of(unit: Unit, loss: Loss, effect: float, exact: bool) -> Sensitivity:
-        """Return the result for a layer."""
+    def of(
+        unit: Unit, loss: Loss, effect: float, exact: bool, weight: tuple[str, float | None] = ("", None)
+    ) -> Sensitivity:
+        """Return the result for a layer. ``weight`` are the form of its weight and the ratio."""
         return Sensitivity(
             unit.name,
             unit.layer.type,
@@ -66,6 +73,7 @@ class Sensitivity:
             effect,
             exact,
             unit.is_inner,
+            *weight,
         )
 
     def record(self) -> dict[str, Any]:
@@ -87,6 +95,8 @@ class Sensitivity:
             "effect": json_number(self.effect),
             "infinite": math.isinf(self.effect),
             "exact": self.exact,
+            "form": self.form,
+            "weight_snr": json_number(self.weight_snr),
         }
 
 
@@ -100,6 +110,69 @@ class Kept:
     layers: tuple[Sensitivity, ...]
     outputs: tuple[Layer, ...]
     minimal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WeightForm:
+    """The layers whose weights a compressed model stores in the same form, such as ``u8 asymmetric, one scale``.
+
+    ``bits`` is the size of an element there. ``is_exact`` says that the weights are equal to those of the twin.
+    Otherwise, ``snr`` is the least ratio of signal and noise in decibels, and ``worst`` the layer that has it.
+    """
+
+    form: str
+    bits: int
+    layers: tuple[str, ...]
+    is_exact: bool
+    snr: float | None
+    worst: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quantizer:
+    """A FakeQuantize, or another layer that only the compressed model has, on the way to inputs of ``readers``.
+
+    ``saturated`` is the share of the values of all samples beyond its input range. ``snr`` is the ratio of signal and
+    noise of its output in decibels, for true inputs. ``line`` is the line in the compressed file.
+    """
+
+    name: str
+    type: str
+    line: int | None
+    levels: int | None
+    readers: tuple[str, ...]
+    saturated: float
+    snr: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """How a compressed model differs from its twin, the file ``path``.
+
+    ``forms`` are the forms of its weights, the one with the fewest bits first. ``rest`` is the error of the outputs of
+    the compressed model, relative to the outputs of the twin with all weights and quantizers of that model: if it is
+    not small, ``is_explained`` is False, and the two models differ in more than these.
+    """
+
+    path: str
+    forms: tuple[WeightForm, ...]
+    quantizers: tuple[Quantizer, ...]
+    rest: float
+    is_explained: bool
+
+    def record(self) -> dict[str, Any]:
+        """Return the difference as a dict for JSON."""
+        return {
+            "path": self.path,
+            "forms": [
+                {**asdict(form), "layers": list(form.layers), "snr": json_number(form.snr)} for form in self.forms
+            ],
+            "quantizers": [
+                {**asdict(q), "readers": list(q.readers), "snr": json_number(q.snr)} for q in self.quantizers
+            ],
+            "rest": json_number(self.rest),
+            "is_explained": self.is_explained,
+        }
 
 
 @dataclass(frozen=True)
@@ -124,6 +197,10 @@ class Precision:
     """The runs of the model, over all samples."""
     order: tuple[str, ...]
     """The names of ``layers`` in the order of a run."""
+    text: bool = False
+    """Whether outputs were judged by their greedy tokens: ``Measurement.outside`` then counts positions."""
+    twin: Twin | None = None
+    """The twin with which a compressed model was compared."""
 
     @property
     def agrees(self) -> bool:
@@ -163,4 +240,6 @@ class Precision:
             "simulated": self.simulated,
             "samples": self.samples,
             "runs": self.runs,
+            "text": self.text,
+            "twin": self.twin and self.twin.record(),
         }

@@ -76,7 +76,7 @@ class _Search:
         int8 rounds a value where it is read, so that the readers do not matter.
         """
         if self.style.format.is_quantized:
-            return frozenset(names)
+            return self.style.together(names)
         found, waiting = set(names), list(names)
         for name in waiting:  # grows in the loop
             new = [reader for reader in self.readers.get(name, ()) if reader not in found]
@@ -96,7 +96,9 @@ class _Search:
             order = sorted(kept, key=lambda name: (-position.get(name, len(position)), name))
             removed = False
             for start in range(0, len(order), size):
-                group = kept.intersection(order[start : start + size])
+                group = kept & self.style.together(order[start : start + size])
+                if not group:  # its layers have been left out together with others
+                    continue
                 if not left:
                     return kept, False
                 left -= 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -143,8 +143,19 @@ class Style:
     """
 
     format: Format
-    accumulates: bool
-    ranges: Mapping[tuple[str, int], tuple[float, float]]
+    accumulates: bool = False
+    ranges: Mapping[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
+
+    def lowers(self, unit: Unit) -> bool:
+        """Return whether a layer computes in the precision at all."""
+        return not self.format.is_quantized or is_quantized(unit.op)
+
+    def together(self, names: Sequence[str]) -> frozenset[str]:
+        """Return layers with all others that leave the precision with them."""
+        return frozenset(names)
+
+    def observe(self, unit: Unit, inputs: Arrays) -> None:
+        """Measure the true inputs of a layer in the precision, where this says more than the outputs do."""
 
     def low(self, unit: Unit, inputs: Arrays, run: Run) -> tuple[np.ndarray, ...]:
         """Compute a layer in the precision, from values that other layers may have computed in a higher one."""
@@ -191,8 +202,10 @@ class Style:
         return tuple(self.format.round(output) for output in outputs)
 
     def _quantized(self, unit: Unit, inputs: Arrays, run: Run) -> tuple[np.ndarray, ...]:
-        if not is_quantized(unit.op):
-            return run(*inputs)
+        return run(*self._inputs(unit, inputs)) if self.lowers(unit) else run(*inputs)
+
+    def _inputs(self, unit: Unit, inputs: Arrays) -> list[np.ndarray | None]:
+        """Return the quantized inputs of a layer."""
         arrays = list(inputs)
         for position, array in enumerate(arrays[:2]):
             if array is None:
@@ -202,7 +215,7 @@ class Style:
                 arrays[position] = quantized_weights(array, channels)
             elif (unit.name, position) in self.ranges:
                 arrays[position] = quantized_range(array, *self.ranges[unit.name, position])
-        return run(*arrays)
+        return arrays
 
 
 @dataclass(frozen=True)
