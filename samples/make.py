@@ -33,7 +33,8 @@ def save(file: str, output: ov.Node, *parameters: ov.Node) -> None:
     output.output(0).set_names({"out"})
     for p in parameters:
         p.output(0).set_names({p.get_friendly_name()})
-    ov.serialize(ov.Model([result], list(parameters), file), HERE / f"{file}.xml")
+    model = ov.Model([result], list(parameters), file)  # pyright: ignore[reportGeneralTypeIssues]
+    ov.serialize(model, HERE / f"{file}.xml")
 
 
 def movement() -> None:
