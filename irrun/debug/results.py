@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
+from irrun.base.text import table
 from irrun.debug.metrics import Budget, Measurement
 from irrun.debug.pairing import InputPair
 from irrun.diagnostics import EngineError, diagnostic
@@ -170,6 +171,33 @@ class Comparison:
     def drifting(self) -> tuple[Layer, ...]:
         """The layers outside their tolerances whose own errors are explained: they pass on the errors of others."""
         return tuple(layer for layer in self.layers if layer.drifts)
+
+    def _repr_html_(self) -> str:
+        """Return the verdict, the outputs and the layers with the greatest errors as a table, for notebooks."""
+        worst = sorted((layer for layer in self.layers if not layer.agrees), key=lambda layer: -layer.measurement.error)
+        rows = [
+            (
+                place,
+                layer.label,
+                layer.type,
+                *(_figure(n) for n in (layer.measurement.max_abs, layer.measurement.max_rel)),
+            )
+            for place, layers in (("output", self.outputs), ("layer", worst[:_MAX_SHOWN]))
+            for layer in layers
+        ]
+        title = (
+            self.verdict if self.first is None else f"{self.verdict}: the first divergence is {self.first.layer.label}"
+        )
+        more = f", {len(worst) - _MAX_SHOWN} more layers differ" if len(worst) > _MAX_SHOWN else ""
+        return table(title + more, ("", "name", "type", "max abs", "max rel"), rows)
+
+
+_MAX_SHOWN: Final = 12
+"""The most layers that a notebook shows of a comparison."""
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
 
 
 def record(comparison: Comparison) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,6 +43,12 @@ class ModelReport(Contents):
     def html(self) -> str:
         """Return the report as one HTML page that needs no other file and no network."""
         return page(self.record())
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame, for notebooks. Its script reaches nothing outside the frame."""
+        title, page = html.escape(self.model.name), html.escape(self.html())
+        style = "width: 100%; height: 720px; border: 0"
+        return f'<iframe title="{title}" sandbox="allow-scripts" style="{style}" srcdoc="{page}"></iframe>'
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file, as a whole or not at all. Raises OSError."""

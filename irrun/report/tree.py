@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, groupby
 from typing import Final, Literal
+
+import networkx as nx
 
 from irrun.model import is_constant
 from irrun.report.entries import Entries
-from irrun.report.untangle import untangled
+from irrun.report.untangle import ordered, untangled
 
 __all__ = ["Group", "GroupKind", "Tree"]
 
@@ -34,6 +36,10 @@ _WHOLE: Final = 0.8
 """The share of a model's layers that makes a group by name the model itself, as ``__module`` in PyTorch's models."""
 _DEPTH: Final = 12
 """The most levels of groups by name: a hostile name may have thousands of separators."""
+_PIECE: Final = "\0"
+"""What separates the name of a group from the number of a piece of it. No name in XML holds it."""
+_MAX_TYPES: Final = 4
+"""The most types of a label."""
 _PART: Final = re.compile(r"[/.]+")
 _MAX_LABEL_CHARS: Final = 60
 """The most characters of a label."""
@@ -90,12 +96,16 @@ class Tree:
         waiting = [(group, list(parts), 0)]
         while waiting:
             parent, members, depth = waiting.pop()
-            buckets: dict[str, list[int]] = {}
-            for number in members:
-                if len(parts[number]) > depth:
-                    buckets.setdefault(parts[number][depth], []).append(number)
-            if len(buckets) > 1:
+            buckets = _buckets(members, parts, depth)
+            if 0 < sum(map(len, buckets.values())) < len(members) or len(buckets) > 1:
                 buckets = self._untangled(members, buckets, parts, depth)
+            whole = self._whole(buckets, len(parts)) if parent == group and depth < _DEPTH else None
+            if whole is not None:  # the others stay beside the groups in it
+                for number in members:
+                    if parts[number][depth : depth + 1] != (whole,):
+                        parts[number] = (*parts[number][:depth], whole, *parts[number][depth:])
+                waiting.append((parent, members, depth + 1))
+                continue
             if parent != group and len(buckets) == 1 and len(next(iter(buckets.values()))) == len(members):
                 self.groups[parent].label = _label(f"{self.groups[parent].label}/{next(iter(buckets))}")
                 waiting.append((parent, members, depth + 1))
@@ -105,31 +115,56 @@ class Tree:
                 if len(bucket) < _MIN_GROUP_LAYERS or depth >= _DEPTH:
                     self._place(number, parent, homes)
                 elif bucket[0] == number:
-                    is_whole = parent == group and len(bucket) > _WHOLE * len(parts)
-                    inner = parent if is_whole else self._add(parent, Group(_label(parts[number][depth]), "prefix"))
-                    waiting.append((inner, bucket, depth + 1))
+                    label = self._title(parts[number][: depth + 1], bucket)
+                    waiting.append((self._add(parent, Group(label, "prefix")), bucket, depth + 1))
         self._place_hidden(group, numbers, homes)
+
+    @staticmethod
+    def _whole(buckets: dict[str, list[int]], count: int) -> str | None:
+        """Return the part of names that makes nearly all of ``count`` layers a group: it is the model itself."""
+        return next((part for part, bucket in buckets.items() if len(bucket) > _WHOLE * count), None)
+
+    def _title(self, parts: tuple[str, ...], numbers: Sequence[int]) -> str:
+        """Return the label of layers with a common beginning of their names.
+
+        It is the last part: ``attention``; with the part before it if it is a number: ``layer.3``; and the sequence of
+        types if it is the name that a converter gives to a layer by itself: ``Multiply_9903``.
+        """
+        *before, last = (part.partition(_PIECE)[0] for part in parts)
+        if _is_automatic(last, [self.entries[number].layer.type for number in numbers]):
+            return self._sequence(numbers)
+        return _label(f"{before[-1]}.{last}" if last.isdigit() and before else last)
+
+    def _sequence(self, numbers: Sequence[int]) -> str:
+        """Return the types of layers in their order: ``Convolution → Add → ReLU``, of many the first and the last."""
+        types = [type for type, _ in groupby(self.entries[number].layer.type for number in numbers)]
+        return _label(" → ".join(types) if len(types) <= _MAX_TYPES else f"{types[0]} → {types[1]} … {types[-1]}")
 
     def _untangled(
         self, members: Sequence[int], buckets: dict[str, list[int]], parts: dict[int, tuple[str, ...]], depth: int
     ) -> dict[str, list[int]]:
-        """Return the buckets of a level with each layer where its data comes from: see ``untangle``.
+        """Return the buckets of a level with each layer where its data comes from, and in order: see ``untangle``.
 
         The parts of the names of layers that change their bucket are changed as well.
         """
         first = {number: bucket[0] for bucket in buckets.values() for number in bucket}
         groups = {number: first.get(number, number) for number in members}
         moved = untangled(members, groups, self._producers, self.entries.ranks.__getitem__)
+        homes = {number: parts[number] for number in groups.values()}
         for number in members:
-            if moved[number] != groups[number]:
-                home = parts[moved[number]]
-                if len(home) > depth:
-                    parts[number] = (*home[: depth + 1], parts[number][-1])
-        sorted_buckets: dict[str, list[int]] = {}
-        for number in members:
-            if len(parts[number]) > depth:
-                sorted_buckets.setdefault(parts[number][depth], []).append(number)
-        return sorted_buckets
+            home = homes[moved[number]]
+            if moved[number] != groups[number] and len(home) > depth:
+                parts[number] = (*home[: depth + 1], parts[number][-1])
+        buckets = _buckets(members, parts, depth)
+        first = {number: bucket[0] for bucket in buckets.values() for number in bucket}
+        pieces = ordered(members, {number: first.get(number, number) for number in members}, self._producers)
+        for bucket in buckets.values():
+            numbers: dict[int, int] = {}
+            for number in bucket:
+                if piece := numbers.setdefault(pieces[number], len(numbers)):
+                    name = f"{parts[number][depth]}{_PIECE}{piece}"
+                    parts[number] = (*parts[number][:depth], name, *parts[number][depth + 1 :])
+        return _buckets(members, parts, depth)
 
     def _producers(self, number: int) -> list[int]:
         return [feed[0] for feed in self.entries.feeds(self.entries[number]) if feed is not None]
@@ -158,8 +193,7 @@ class Tree:
         group, entries = self.groups[position], self.entries
         if group.kind == "layer" or sum(map(self._is_shown, group.members)) <= _MAX_SHOWN_MEMBERS:
             return
-        first: dict[int, int] = {}
-        members = sorted(group.members, key=lambda member: (self._rank(member, first), member))
+        members = self._sorted(group.members)
         while sum(map(self._is_shown, members)) > _MAX_SHOWN_MEMBERS:
             runs: list[list[int]] = [[]]
             shown = 0
@@ -175,6 +209,39 @@ class Tree:
                 members.append(len(entries) + len(self.groups) - 1)
         group.members = members
 
+    def _sorted(self, members: Sequence[int]) -> list[int]:
+        """Return members of a group in topological order, each constant before its first consumer."""
+        homes = {layer: member for member in members for layer in self._layers(member)}
+        graph = nx.DiGraph()
+        graph.add_nodes_from(member for member in members if self._is_shown(member))
+        first: dict[int, int] = {}
+        for layer, member in homes.items():
+            if not self.entries.hidden[layer]:
+                feeds = [
+                    homes[other]
+                    for other in self._producers(layer)
+                    if not self.entries.hidden[other] and other in homes
+                ]
+                graph.add_edges_from((other, member) for other in feeds if other != member)
+        order = nx.lexicographical_topological_sort(graph, key=lambda member: (self._rank(member, first), member))
+        places = {member: place for place, member in enumerate(order)}
+        for layer in sorted(homes, key=self.entries.ranks.__getitem__, reverse=True):
+            for other in self._producers(layer):
+                if other in homes and not self._is_shown(homes[other]) and homes[layer] in places:
+                    places[other] = min(places.get(other, len(homes)), places[homes[layer]])
+        return sorted(members, key=lambda member: (places.get(member, len(homes)), self._is_shown(member)))
+
+    def _layers(self, number: int) -> Iterator[int]:
+        """Yield the layers of a group, without those of bodies, or the layer itself."""
+        waiting = [number]
+        while waiting:
+            member = waiting.pop()
+            if member < len(self.entries):
+                yield member
+            else:
+                group = self.groups[member - len(self.entries)]
+                waiting += [group.owner] if group.kind == "layer" else group.members
+
     def _is_shown(self, member: int) -> bool:
         return member >= len(self.entries) or not self.entries.hidden[member]
 
@@ -189,10 +256,16 @@ class Tree:
         return first[member]
 
     def _span(self, run: Sequence[int]) -> str:
-        """Return the label of a run: the names of its first and last members, without what both begin with."""
+        """Return the label of a run: the names of its first and last members; their types if a converter named them."""
         shown = [member for member in run if self._is_shown(member)] or run
+        if all(member < len(self.entries) and self._is_automatic(member) for member in (shown[0], shown[-1])):
+            return self._sequence([member for member in shown if member < len(self.entries)])
         ends = [self._name(shown[0]).split(" … ")[0], self._name(shown[-1]).split(" … ")[-1]]
         return " … ".join(_label(end, _MAX_LABEL_CHARS // 2) for end in ends)
+
+    def _is_automatic(self, member: int) -> bool:
+        layer = self.entries[member].layer
+        return _is_automatic(layer.name, [layer.type])
 
     def _name(self, member: int) -> str:
         if member >= len(self.entries):
@@ -254,6 +327,21 @@ class Tree:
 def _parts(name: str) -> tuple[str, ...]:
     """Return the parts of a name that are names of groups: all but the last."""
     return tuple([part for part in _PART.split(name) if part][:_DEPTH])
+
+
+def _buckets(members: Sequence[int], parts: dict[int, tuple[str, ...]], depth: int) -> dict[str, list[int]]:
+    """Return the layers whose names have a part at ``depth``, by this part."""
+    buckets: dict[str, list[int]] = {}
+    for number in members:
+        if len(parts[number]) > depth:
+            buckets.setdefault(parts[number][depth], []).append(number)
+    return buckets
+
+
+def _is_automatic(name: str, types: Sequence[str]) -> bool:
+    """Return whether a converter has named a layer after one of these types: ``Multiply_9903``."""
+    type, _, number = name.rpartition("_")
+    return number.isdigit() and type.lower() in {type.lower() for type in types}
 
 
 def _label(text: str, most: int = _MAX_LABEL_CHARS) -> str:

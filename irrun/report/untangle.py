@@ -12,7 +12,7 @@ from typing import Final
 
 import networkx as nx
 
-__all__ = ["untangled"]
+__all__ = ["ordered", "untangled"]
 
 _MAX_ROUNDS: Final = 16
 """The most groups on one level that are divided: each round takes time in proportion to the links of the level."""
@@ -39,6 +39,79 @@ def untangled(
         divided.add(hub)
         _divide(hub, reads, groups, rank)
     return groups
+
+
+def ordered(members: Sequence[int], groups: Mapping[int, int], links: Callable[[int], Iterable[int]]) -> dict[int, int]:
+    """Return groups as ``untangled`` does, but divided so that no path leaves a group and comes back to it.
+
+    ``members`` are in topological order. Each part of a group that is divided is a group of its own.
+    """
+    first: dict[int, int] = {}
+    for member in members:
+        first.setdefault(groups[member], member)
+    groups = {member: first[groups[member]] for member in members}
+    reads = {member: [other for other in links(member) if other in groups] for member in members}
+    divided: set[int] = set()
+    while cyclic := _cyclic(reads, groups) - divided:
+        if len(divided) == _MAX_ROUNDS:
+            return {member: member if group in cyclic else group for member, group in groups.items()}
+        group = min(cyclic)
+        divided.add(group)
+        _split(group, reads, groups)
+    return groups
+
+
+def _quotient(reads: Mapping[int, Sequence[int]], node: Callable[[int], int]) -> nx.DiGraph:
+    """Return the graph of the nodes that stand for layers."""
+    quotient = nx.DiGraph()
+    quotient.add_nodes_from(map(node, reads))
+    quotient.add_edges_from(
+        (node(other), node(member))
+        for member, others in reads.items()
+        for other in others
+        if node(other) != node(member)
+    )
+    return quotient
+
+
+def _cyclic(reads: Mapping[int, Sequence[int]], groups: Mapping[int, int]) -> set[int]:
+    """Return the groups of several layers that are on a cycle of groups."""
+    quotient = _quotient(reads, groups.__getitem__)
+    components = nx.strongly_connected_components(quotient)
+    cyclic = {group for component in components if len(component) > 1 for group in component}
+    return {group for member, group in groups.items() if group != member and group in cyclic}
+
+
+def _split(group: int, reads: Mapping[int, Sequence[int]], groups: dict[int, int]) -> None:
+    """Divide a group by how often the data has left it: a part holds the layers with the same number of returns.
+
+    The layers of a cycle that does not end before another group is divided become groups of their own.
+    """
+    own = {member for member in reads if groups[member] == group}
+    places = {member: place for place, member in enumerate(reads)}
+    graph = _quotient(reads, lambda member: -1 - member if member in own else groups[member])
+    condensed = nx.condensation(graph)
+    returns: dict[int, int] = {}  # the most returns on a path to a component; -1 if no path has been in the group
+    inside: set[int] = set()  # the components that are a layer of the group
+    parts: dict[int, list[int]] = {}
+    for component in nx.topological_sort(condensed):
+        nodes = condensed.nodes[component]["members"]
+        layers = [-1 - node for node in nodes if node < 0]
+        before = list(condensed.predecessors(component))
+        if layers:
+            returns[component] = max(
+                (returns[other] + (other not in inside and returns[other] >= 0) for other in before), default=0
+            )
+            returns[component] = max(0, returns[component])
+        else:
+            returns[component] = max((returns[other] for other in before), default=-1)
+        if len(nodes) > 1:
+            groups.update({layer: layer for layer in layers})
+        elif layers:
+            inside.add(component)
+            parts.setdefault(returns[component], []).extend(layers)
+    for part in parts.values():
+        groups.update(dict.fromkeys(part, min(part, key=places.__getitem__)))
 
 
 def _hub(reads: Mapping[int, Sequence[int]], groups: Mapping[int, int], divided: set[int]) -> int | None:

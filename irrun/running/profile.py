@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from irrun.planning.steps import Step
 
 __all__ = ["Profile", "Row", "Share"]
+
+_MAX_SHOWN: Final = 20
+"""The most steps that a notebook shows."""
 
 
 @dataclass
@@ -157,7 +160,10 @@ class Profile:
         return "\n".join(printable(line) for line in (*lines, f"{self.seconds * 1e3:.3f} ms in all"))
 
     def _repr_html_(self) -> str:
-        return table(f"{self.seconds * 1e3:.3f} ms", ("layer", "type", "algorithm", "time", "share"), self._table())
+        rows = self._table()
+        more = f", the slowest {_MAX_SHOWN} of {len(rows)} steps" if len(rows) > _MAX_SHOWN else ""
+        columns = ("layer", "type", "algorithm", "time", "share")
+        return table(f"{self.seconds * 1e3:.3f} ms{more}", columns, rows[:_MAX_SHOWN])
 
     def _table(self) -> list[tuple[str, ...]]:
         """Return the layer, the type, the algorithm, the time and the share of each step, the slowest first."""

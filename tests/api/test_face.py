@@ -202,6 +202,29 @@ def test_profile() -> None:
     assert str(irrun.Profile()) == "0.000 ms in all"
 
 
+def test_a_long_profile_is_short_in_a_notebook() -> None:
+    value: Any = b.parameter([2], "f32", name="x")
+    for number in range(30):
+        value = b.CumSum(value, 0, name=f"sum{number}")
+    executable, profile = irrun.compile(b.model(value)), irrun.Profile()
+    executable(np.zeros(2, np.float32), hooks=[profile])
+    shown = profile._repr_html_()
+    assert shown.count("<tr>") == 20 + 1
+    assert " ms, the slowest 20 of 30 steps</caption>" in shown
+
+
+def test_comparison() -> None:
+    """The scale of wrong_scale.xml makes the layer multiply, which is the output as well, 0.5 too large at [0,0,3]."""
+    from irrun.debug import compare
+
+    inputs = {"a": np.ones((1, 3, 4), np.float32), "b": np.array([[0], [1], [2]], np.float32)}
+    right, wrong = (irrun.engines.Side("irrun", SAMPLES / f"{name}.xml") for name in ("elementwise", "wrong_scale"))
+    shown = compare(right, wrong, inputs)._repr_html_()
+    assert "<caption>differ: the first divergence is multiply</caption>" in shown
+    assert "<td>layer</td><td>multiply</td><td>Multiply</td><td>0.5</td><td>0.125</td>" in shown
+    assert shown.count("<td>output</td>") == 1
+
+
 def test_report() -> None:
     report = irrun.check(SAMPLES / "wrong_dim.xml")
     first, last = str(report).splitlines()

@@ -371,6 +371,23 @@ def test_the_first_view_can_be_read(browser: Browser, tmp_path: Path) -> None:
     tab.close()
 
 
+def test_the_page_works_in_a_notebook(browser: Browser, tmp_path: Path) -> None:
+    """A notebook puts it into a document without an address. The test lets itself look into the frame."""
+    shown = collect(SAMPLES / "convnet.xml", runs=1)._repr_html_()
+    assert shown.startswith("<iframe ")
+    assert 'sandbox="allow-scripts"' in shown
+    opened = shown.replace('sandbox="allow-scripts"', 'sandbox="allow-scripts allow-same-origin"')
+    (tmp_path / "notebook.html").write_text(f"<!DOCTYPE html><html data-drawn=1><meta charset=utf-8>{opened}", "utf-8")
+    tab = browser.open((tmp_path / "notebook.html").as_uri())
+    inner = "document.querySelector('iframe').contentDocument"
+    tab.wait(f"{inner}.documentElement.dataset.drawn")
+    assert tab.run(f"{inner}.querySelector('#panel h2').textContent") == "convnet"
+    tab.run(f"{inner}.querySelector('.node').dispatchEvent(new MouseEvent('click', {{bubbles: true}}))")
+    assert tab.run(f"{inner}.querySelector('#panel h2').textContent") == "Parameter"
+    assert tab.problems() == []
+    tab.close()
+
+
 def test_the_layers_of_a_step_are_folded_and_timed(show: Open) -> None:
     """Forty layers in one step are a line until it is opened, and each has a share of the time."""
     net = Net()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 from irrun.api import load
 from irrun.report.entries import Entries
 from irrun.report.tree import Tree
-from irrun.report.untangle import untangled
+from irrun.report.untangle import ordered, untangled
 from nets import Net
 from reported_models import TWO, blocks, chain, shared_activation
 
@@ -32,11 +34,11 @@ def labels(tree: Tree) -> set[str]:
 def test_prefixes_are_groups(tmp_path: Path) -> None:
     """All layers but two are in ``/model/layers``, so that only its blocks are groups, and their parts."""
     tree = tree_of(blocks(3), tmp_path)
-    assert labels(tree) == {"", "0", "1", "2", "attn", "mlp"}
-    (first,) = [g for g in tree.groups if g.label == "0"]
+    assert labels(tree) == {"", "layers.0", "layers.1", "layers.2", "attn", "mlp"}
+    (first,) = [g for g in tree.groups if g.label == "layers.0"]
     inner = [m for m in first.members if m >= len(tree.entries)]
     assert sorted(tree.groups[m - len(tree.entries)].label for m in inner) == ["attn", "mlp"]
-    assert "/model/layers.0/Add" in members(tree, "0")
+    assert "/model/layers.0/Add" in members(tree, "layers.0")
 
 
 def test_a_constant_is_in_the_group_of_its_consumer(tmp_path: Path) -> None:
@@ -114,9 +116,9 @@ def test_layers_of_a_shared_module_stand_where_they_are_used(tmp_path: Path) -> 
     """
     tree = tree_of(shared_activation(9), tmp_path)
     for block in range(8):
-        assert members(tree, str(block)) == {f"m.{block}.{part}" for part in "abc"} | {f"m.9.act/ReLU_{block}"}
-    assert members(tree, "8") == {f"m.8.{part}" for part in "abc"}
-    assert members(tree, "9") == {f"m.9.head{number}" for number in range(5)} | {"m.9.act/ReLU_8"}
+        assert members(tree, f"m.{block}") == {f"m.{block}.{part}" for part in "abc"} | {f"m.9.act/ReLU_{block}"}
+    assert members(tree, "m.8") == {f"m.8.{part}" for part in "abc"}
+    assert members(tree, "m.9") == {f"m.9.head{number}" for number in range(5)} | {"m.9.act/ReLU_8"}
 
 
 def test_groups_without_cycles_are_left_alone() -> None:
@@ -139,3 +141,66 @@ def test_the_largest_part_of_a_hub_keeps_its_group() -> None:
     reads = {0: [], **{n: [n - 1] for n in range(1, 6)}}
     groups = {0: 0, 2: 2, 1: 1, 3: 1, 4: 1, 5: 1}
     assert untangled(range(6), groups, reads.__getitem__, int) == {0: 0, 1: 0, 2: 2, 3: 1, 4: 1, 5: 1}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_ordered_groups_form_no_cycle(seed: int) -> None:
+    """In random graphs with random groups, the graph of the groups has no cycle, and each group lies in an old one."""
+    draw = random.Random(seed)
+    count = draw.randint(2, 40)
+    reads = {n: sorted({draw.randrange(n) for _ in range(draw.randint(0, 3))}) if n else [] for n in range(count)}
+    groups = {n: draw.randrange(draw.randint(1, 12)) for n in range(count)}
+    found = ordered(range(count), groups, reads.__getitem__)
+    quotient = nx.DiGraph((found[o], found[n]) for n, others in reads.items() for o in others if found[o] != found[n])
+    assert nx.is_directed_acyclic_graph(quotient)
+    assert len({(found[n], groups[n]) for n in range(count)}) == len(set(found.values()))
+
+
+def test_groups_in_order_are_left_whole() -> None:
+    """1 and 2 are a group that no path leaves and enters again; {0, 3} is divided, because 0 → 1 → 3 leaves it."""
+    reads = {0: [], 1: [0], 2: [0], 3: [1]}
+    found = ordered(range(4), {0: 9, 3: 9, 1: 8, 2: 8}, reads.__getitem__)
+    assert found[1] == found[2]
+    assert len(set(found.values())) == 3
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_edge_leads_back(seed: int, tmp_path: Path) -> None:
+    """Whichever groups are open, the edges between what is visible form no cycle."""
+    draw = random.Random(seed)
+    net = Net()
+    values = [net.parameter("f32", "2", name="x")]
+    for number in range(draw.choice([30, 300])):
+        name = f"{draw.choice(['m', 'n.a', 'n.b', 'n.c'])}.{draw.randrange(4)}/{number}"
+        values.append(net.add("Add", [draw.choice(values[-9:]), values[-1]], [TWO], name=name))
+    net.result(values[-1])
+    tree = tree_of(net, tmp_path)
+    count = len(tree.entries)
+    for _ in range(6):
+        opened = {count} | {count + n for n in range(len(tree.groups)) if draw.random() < 0.5}
+        visible = {}
+        for number in tree.visible(opened):
+            waiting = [number]
+            while waiting:
+                member = waiting.pop()
+                visible[member] = number
+                waiting += tree.groups[member - count].members if member >= count else []
+        pairs = [(visible[a], visible[b]) for a, b, _ in tree.entries.links() if a in visible and b in visible]
+        assert nx.is_directed_acyclic_graph(nx.DiGraph((a, b) for a, b in pairs if a != b))
+
+
+def test_groups_are_titled_by_what_they_hold(tmp_path: Path) -> None:
+    """A converter's own name says nothing: the types do. A number is shown with the part before it."""
+    net = Net()
+    x = net.parameter("f32", "2", name="x")
+    x = chain(net, x, ["ReLU_7/a", "ReLU_7/b"])
+    x = chain(net, x, ["ReLU_7/c", "ReLU_7/d"], "Tanh")
+    x = chain(net, x, [f"block.{3 + n // 4}/{n}" for n in range(8)])
+    net.result(chain(net, x, [f"head/{n}" for n in range(4)], "Sigmoid"))
+    assert {"ReLU → Tanh", "block.3", "head"} <= labels(tree_of(net, tmp_path))
+    flat = Net()
+    x = flat.parameter("f32", "2", name="x")
+    for n in range(60):
+        x = chain(flat, chain(flat, x, [f"Tanh_{2 * n}"], "Tanh"), [f"ReLU_{2 * n + 1}"])
+    flat.result(x)
+    assert "ReLU → Tanh … Tanh" in labels(tree_of(flat, tmp_path))

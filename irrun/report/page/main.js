@@ -66,7 +66,7 @@ function select(number, {centre = true} = {}) {
   if (number === null) graph.removeAttribute("aria-activedescendant");
   else graph.setAttribute("aria-activedescendant", `node-${number}`);
   const address = number === null || isGroup(number) ? " " : `#layer=${encodeURIComponent(layers[number].name)}`;
-  history.replaceState(null, "", address.trim() || location.pathname + location.search);
+  if (location.protocol !== "about:") history.replaceState(null, "", address.trim() || location.pathname + location.search);
 }
 
 /** Open a closed group, or close an open one. */
