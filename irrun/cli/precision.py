@@ -26,8 +26,13 @@ __all__ = ["command"]
 _EXCLUSIONS: Final = (
     Exclusion(
         ("--accumulator",),
-        "int8 accumulates exactly; leave out --accumulator, or pass --to f16 or --to bf16",
+        "integers accumulate exactly; leave out --accumulator, or pass --to f16 or --to bf16",
         others=tuple(f"--to {name}" for name, known in FORMATS.items() if known.is_quantized),
+    ),
+    Exclusion(
+        ("--group-size",),
+        "--group-size is for --to int4 and --to int4-asymmetric",
+        unless=tuple(f"--to {name}" for name, known in FORMATS.items() if known.is_int4),
     ),
     Exclusion(
         ("--to", "--accumulator"),
@@ -51,6 +56,7 @@ class Settings:
     twin: str | None
     sample: SampleOptions
     to: str
+    group_size: int
     accumulator: Literal["f32", "same"]
     tolerance: ToleranceOptions
     text: bool
@@ -74,6 +80,14 @@ class Settings:
 )
 @sample_options
 @click.option("--to", type=click.Choice([*FORMATS]), default="f16", show_default=True, help="The precision.")
+@click.option(
+    "--group-size",
+    type=click.IntRange(min=0),
+    default=128,
+    show_default=True,
+    metavar="N",
+    help="The int4 weights of a row that share a scale; 0 for all of them.",
+)
 @click.option(
     "--accumulator",
     type=click.Choice(ACCUMULATORS),
@@ -112,7 +126,8 @@ def command(settings: Settings) -> int:
     their tolerances, a short list of layers is searched for that restores them when it is kept in full precision.
 
     Precisions: f16, bf16, and int8 for the inputs of matrix products and convolutions, whose weights have one scale
-    (int8) or one for each output channel (int8-per-channel).
+    (int8) or one for each output channel (int8-per-channel). int4 and int4-asymmetric are for the weights of matrix
+    products alone, in groups that share a scale.
 
     A compressed model, with weights in int4 or int8 or with FakeQuantize, is examined beside its --twin in floating
     point: how it stores each weight, the signal-to-noise ratio of each weight and layer, and the share of the values
@@ -130,6 +145,7 @@ def command(settings: Settings) -> int:
             settings.model,
             settings.sample.drawn(memory),
             to=settings.to,
+            group_size=settings.group_size,
             twin=settings.twin,
             accumulator=settings.accumulator,
             tolerances=tolerances,

@@ -98,6 +98,13 @@ def test_a_compressed_model_is_examined_beside_its_twin(call):
     assert f"{(tokens[0] != tokens[1]).sum()} of 32, first at [0,{first}]" in strict.stdout
 
 
+def test_int4_is_simulated(call):
+    result = call("precision", INT4[2], *INT4[3:], "--to", "int4", "--group-size", "16")
+    assert result.exit_code == 1
+    assert "outputs in int4\n" in result.stdout
+    assert f'MatMul "up", line {_line(INT4[2], "up")}\n' in result.stdout
+
+
 def test_quantizers_are_listed_by_the_share_that_saturates(call, tmp_path):
     def build(ranges):
         x = b.parameter([4], name="x")
@@ -142,7 +149,8 @@ def test_names_are_printable(call, tmp_path):
 
 def test_bad_usage(call, tmp_path):
     assert "is not one of 'f16', 'bf16'" in _error(call("precision", SWIGLU, "--to", "f8"))
-    assert "int8 accumulates exactly" in _error(call("precision", SWIGLU, "--to", "int8", "--accumulator", "same"))
+    assert "integers accumulate exactly" in _error(call("precision", SWIGLU, "--to", "int8", "--accumulator", "same"))
+    assert "--group-size is for --to int4" in _error(call("precision", SWIGLU, "--group-size", 32))
     assert "leave out --to" in _error(call("precision", *INT4, "--to", "bf16"))
     assert "--no-search finds no layers" in _error(call("precision", SWIGLU, "--no-search", "--kept", "k.json"))
     assert "there is no folder" in _error(call("precision", SWIGLU, "--kept", "none/k.json"))

@@ -164,6 +164,23 @@ def test_a_matrix_may_be_transposed_in_either_model(mine: bool, its: bool) -> No
     assert layer.snr == pytest.approx(decibels(X @ square.T, X @ values.T), abs=0.01)
 
 
+@pytest.mark.parametrize("transpose_b", [True, False])
+@pytest.mark.parametrize("to", ["int4", "int4-asymmetric"])
+@pytest.mark.parametrize(
+    ("size", "used"),
+    [(16, 16), (48, 48), (0, 48), (32, 16), (40, 48)],  # 32 is halved to divide 48; 40 is not halved below 16
+)
+def test_int4_is_simulated(to: str, transpose_b: bool, size: int, used: int) -> None:
+    weight, x = RNG.standard_normal((ROWS, 48)).astype(np.float32), RNG.standard_normal((5, 48)).astype(np.float32)
+    _, values = (i4 if to == "int4" else u4)(weight, used)
+    data = b.parameter([-1, 48], "f32", name="x")
+    product = b.MatMul(data, weight if transpose_b else weight.T.copy(), transpose_b=transpose_b, name="product")
+    model = b.model({"y": b.Multiply(b.MatMul(product, b.Transpose(product, [1, 0])), np.float32(1))})
+    (layer,) = precision(model, {"x": x}, to=to, group_size=size).layers  # a product of two values keeps its precision
+    assert layer.name == "product"
+    assert layer.snr == pytest.approx(decibels(x @ weight.T, x @ values.T), abs=0.01)
+
+
 def test_layers_between_the_weight_and_its_reader() -> None:
     node, values = i8(WEIGHT, 0)
     compressed_model = linear(b.Transpose(node, [1, 0]), transpose_b=False)

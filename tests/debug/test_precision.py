@@ -492,6 +492,8 @@ def test_what_cannot_be_simulated_is_refused(tmp_path: Path) -> None:
         precision(model, to="f8")
     with pytest.raises(ValueError, match="int8 cannot accumulate in 'same'"):
         precision(model, to="int8", accumulator="same")
+    with pytest.raises(ValueError, match="a group has -1 weights"):
+        precision(model, to="int4", group_size=-1)
     with pytest.raises(irrun.FeedError):
         precision(model, {"x": np.zeros((1, 1), np.float32)})
     irrun.save_model(model, tmp_path / "m.xml")

@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun.opdef import Op
 
-__all__ = ["TERMS", "accumulated", "channel_axes", "is_convolution", "is_quantized"]
+__all__ = ["TERMS", "accumulated", "channel_axes", "inner_axis", "is_convolution", "is_quantized"]
 
 TERMS: Final = 32
 """The terms of a sum that are added exactly before the sum is rounded to the type of the accumulator."""
@@ -59,11 +59,11 @@ def channel_axes(op: Op, position: int, rank: int) -> tuple[int, ...]:
         return convolution.out if position == 1 else ()
     if rank < 2:
         return ()
-    inner = _inner_axis(op, position, rank)
+    inner = inner_axis(op, position, rank)
     return (-1,) if inner == -2 else (-2,)
 
 
-def _inner_axis(op: Any, position: int, rank: int) -> int:
+def inner_axis(op: Any, position: int, rank: int) -> int:
     """Return the axis of an input of MatMul that the sum goes over."""
     if rank < 2:
         return -1
@@ -97,7 +97,7 @@ def accumulated(
 
 def _product_parts(op: Op, a: np.ndarray, b: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the parts of both inputs of MatMul, each with ``TERMS`` terms of the sum."""
-    axes = _inner_axis(op, 0, a.ndim), _inner_axis(op, 1, b.ndim)
+    axes = inner_axis(op, 0, a.ndim), inner_axis(op, 1, b.ndim)
     for start in range(0, max(a.shape[axes[0]], 1), TERMS):
         yield _part(a, axes[0], start, TERMS), _part(b, axes[1], start, TERMS)
 

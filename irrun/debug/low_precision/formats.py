@@ -9,12 +9,12 @@ from typing import Final
 import ml_dtypes
 import numpy as np
 
-__all__ = ["FORMATS", "Format", "is_float", "quantized_range", "quantized_weights", "widened"]
+__all__ = ["FORMATS", "Format", "grouped_weights", "is_float", "quantized_range", "quantized_weights", "widened"]
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A precision. ``dtype`` is None for int8, in which the inputs of matrix products and convolutions are quantized.
+    """A precision. ``dtype`` is None for integers, in which inputs of matrix products and convolutions are quantized.
 
     ``limit`` is the greatest finite value. ``tolerance`` is the element type whose default tolerance the outputs have.
     """
@@ -25,6 +25,12 @@ class Format:
     tolerance: str
     per_channel: bool = False
     """Whether int8 weights have a scale for each output channel, not one for the whole tensor."""
+    is_int4: bool = False
+    """Whether the weights of matrix products, and nothing else, are in int4 with a scale for each group."""
+    has_zeros: bool = False
+    """Whether each group of int4 weights has a zero point: u4 instead of i4."""
+    group: int = 0
+    """The weights of a row that share a scale; 0 for all of them."""
 
     @property
     def is_quantized(self) -> bool:
@@ -56,6 +62,8 @@ FORMATS: Final[Mapping[str, Format]] = {
     "bf16": Format("bf16", _BF16, float(ml_dtypes.finfo(ml_dtypes.bfloat16).max), "bf16"),
     "int8": Format("int8", None, np.inf, "f8e4m3"),
     "int8-per-channel": Format("int8-per-channel", None, np.inf, "f8e4m3", per_channel=True),
+    "int4": Format("int4", None, np.inf, "f8e4m3", is_int4=True),
+    "int4-asymmetric": Format("int4-asymmetric", None, np.inf, "f8e4m3", is_int4=True, has_zeros=True),
 }
 """The precisions by name."""
 
@@ -107,6 +115,38 @@ def quantized_weights(weights: np.ndarray, channels: Sequence[int]) -> np.ndarra
     scale = np.abs(weights).max(axis=rest, keepdims=True) / 127
     scale = np.where(scale > 0, scale, 1)
     return (np.clip(np.rint(weights / scale), -127, 127) * scale).astype(weights.dtype)
+
+
+_MIN_GROUP: Final = 16
+"""The least size to which a group is halved until it divides a row, like ``GroupSizeFallbackMode.ADJUST`` of NNCF."""
+
+
+def grouped_weights(weights: np.ndarray, axis: int, format: Format) -> np.ndarray:
+    """Return weights quantized to int4 in groups along ``axis``, and dequantized again, as NNCF quantizes them.
+
+    The scale of a symmetric group maps its greatest magnitude to -8, the scale and zero point of another one its range,
+    with 0, to 0 … 15. Scales are rounded to f16. Where the size of a group does not divide the row, it is halved; a
+    row that 16 does not divide is one group.
+    """
+    if not is_float(weights) or not weights.size:
+        return weights
+    moved = np.moveaxis(weights, axis, -1)
+    size = format.group or moved.shape[-1]
+    while moved.shape[-1] % size:
+        size = size // 2 if size // 2 >= _MIN_GROUP else moved.shape[-1]
+    groups = moved.reshape(*moved.shape[:-1], -1, size)
+    low, high = (limit(groups, axis=-1, keepdims=True) for limit in (np.min, np.max))
+    if format.has_zeros:
+        low, high = np.minimum(low, 0), np.maximum(high, 0)
+        scale, zero, least = (high - low) / 15, 0.0, 0
+    else:
+        scale, zero, least = np.where(-low >= high, -low, -high) / 8, 0.0, -8
+    scale = scale.astype(np.float16).astype(weights.dtype)
+    scale = np.where(scale == 0, 1, scale)
+    if format.has_zeros:
+        zero = np.clip(np.rint(-low / scale), 0, 15)
+    levels = np.clip(np.rint(groups / scale) + zero, least, least + 15)
+    return np.moveaxis(((levels - zero) * scale).reshape(moved.shape), -1, axis).astype(weights.dtype)
 
 
 def quantized_range(array: np.ndarray, low: float, high: float) -> np.ndarray:

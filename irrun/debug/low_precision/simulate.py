@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, Literal
 
 from irrun.api import PathLike, read_model
@@ -31,6 +32,7 @@ def precision(
     inputs: Inputs = None,
     *,
     to: str = "f16",
+    group_size: int = 128,
     twin: Model | PathLike | None = None,
     accumulator: Literal["f32", "same"] = "f32",
     samples: int = 1,
@@ -43,7 +45,8 @@ def precision(
     max_memory: int | None = None,
     on_run: Callable[[int], None] | None = None,
 ) -> Precision:
-    """Simulate a model in the precision ``to``: ``f16``, ``bf16``, ``int8`` or ``int8-per-channel``.
+    """Simulate a model in the precision ``to``: ``f16``, ``bf16``, ``int8``, ``int8-per-channel``,
+    ``int4`` or ``int4-asymmetric``.
 
     With ``twin``, the model that was compressed into ``model``, compare the compressed model with it instead of ``to``:
     a layer of the twin is then in the precision of the compressed model if it has the weights of that model.
@@ -52,6 +55,7 @@ def precision(
     full precision so that the outputs are within their tolerances.
 
     - ``inputs``, ``samples`` and ``seed`` are those of ``compare``.
+    - ``group_size`` is the number of int4 weights of a row that share a scale; 0 for all.
     - ``accumulator`` is ``f32``, or ``same`` for sums that are rounded to the precision after every 32 terms (f16 and
       bf16 only).
     - ``tolerances`` are those of the outputs. The default is that of the precision; for int8 and compressed models,
@@ -62,15 +66,19 @@ def precision(
     - ``search`` says whether to search for the layers to keep.
     - ``on_run`` is called before each run over all samples, with the number of such runs so far.
 
-    Raises ValueError for an unknown precision or accumulator, the errors of ``irrun.compile`` for the model, FeedError
-    for inputs that do not fit, EngineError (IR704) if no output has a number or ``twin`` is a twin of another model,
-    and ExecutionError for a run that fails.
+    Raises ValueError for an unknown precision or accumulator or a negative group size, the errors of ``irrun.compile``
+    for the model, FeedError for inputs that do not fit, EngineError (IR704) if no output has a number or ``twin`` is a
+    twin of another model, and ExecutionError for a run that fails.
     """
     if to not in FORMATS:
         raise ValueError(f"{to!r} is no precision that can be simulated; use one of {', '.join(FORMATS)}")
-    format = FORMATS[to]
+    if group_size < 0:
+        raise ValueError(f"a group has {group_size} weights; pass 0 or more")
+    format = replace(FORMATS[to], group=group_size)
     if accumulator not in ACCUMULATORS or (accumulator == "same" and format.is_quantized):
-        raise ValueError(f"{to} cannot accumulate in {accumulator!r}; int8 accumulates exactly, others in f32 or same")
+        raise ValueError(
+            f"{to} cannot accumulate in {accumulator!r}; integers accumulate exactly, others in f32 or same"
+        )
     if not isinstance(model, Model):
         model = read_model(model, weights)
     simulation, copy = Simulation(model, max_memory or default_max_memory()), None
@@ -130,6 +138,6 @@ def precision(
 def _style(outputs: Outputs, format: Format, *, accumulates: bool) -> Style:
     """Return the style of a precision, for which int8 needs the ranges of all samples."""
     ranges = Ranges()
-    for sample in outputs.samples if format.is_quantized else ():
+    for sample in outputs.samples if format.is_quantized and not format.is_int4 else ():
         outputs.simulation(ranges, sample)
     return Style(format, accumulates, ranges.by_input)

@@ -8,8 +8,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from irrun.debug.low_precision.families import accumulated, channel_axes, is_quantized
-from irrun.debug.low_precision.formats import Format, is_float, quantized_range, quantized_weights, widened
+from irrun.debug.low_precision.families import accumulated, channel_axes, inner_axis, is_quantized
+from irrun.debug.low_precision.formats import (
+    Format,
+    grouped_weights,
+    is_float,
+    quantized_range,
+    quantized_weights,
+    widened,
+)
 from irrun.debug.low_precision.units import Output, Scope, Unit
 from irrun.diagnostics import ModelError
 from irrun.inference.propagate import weights_missing
@@ -148,6 +155,8 @@ class Style:
 
     def lowers(self, unit: Unit) -> bool:
         """Return whether a layer computes in the precision at all."""
+        if self.format.is_int4:
+            return unit.op.type == "MatMul" and any(unit.constant[:2])
         return not self.format.is_quantized or is_quantized(unit.op)
 
     def together(self, names: Sequence[str]) -> frozenset[str]:
@@ -210,7 +219,11 @@ class Style:
         for position, array in enumerate(arrays[:2]):
             if array is None:
                 continue
-            if unit.constant[position]:
+            if self.format.is_int4:
+                if unit.constant[position]:
+                    axis = inner_axis(unit.op, position, array.ndim)
+                    arrays[position] = grouped_weights(array, axis, self.format)
+            elif unit.constant[position]:
                 channels = channel_axes(unit.op, position, array.ndim) if self.format.per_channel else ()
                 arrays[position] = quantized_weights(array, channels)
             elif (unit.name, position) in self.ranges:
