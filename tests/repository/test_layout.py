@@ -26,7 +26,7 @@ FOLDERS: dict[str, set[str]] = {
     "kernels": {"base"},
     "seam": {"base"},
     "ops": {"base", "kernels"},
-    "extensions": {"base"},
+    "extensions": {"base", "kernels"},
     "inference": {"base"},
     "ir": {"base", "inference"},
     "checking": {"base", "inference", "ir"},
