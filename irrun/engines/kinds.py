@@ -41,6 +41,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "precision": Option(re.compile(r"f32|f16|bf16"), "f32, f16 or bf16"),
     "threads": Option(re.compile(r"[1-9]\d{0,3}"), "a number from 1 to 9999"),
     "weights": Option(re.compile(r".+"), "the path of a .bin file"),
+    "transform": Option(re.compile(r"paged|stateless|low-latency|moc"), "paged, stateless, low-latency or moc"),
     "source": Option(re.compile(r".+"), "the folder of a clone of the engine"),
     "python": Option(re.compile(r".+"), "the path of a Python interpreter"),
 }
@@ -136,7 +137,7 @@ _TABLE: Final = (
         "the installed OpenVINO, by default on the CPU",
         reads=(IR, ONNX, "TensorFlow", "TensorFlow Lite", "PaddlePaddle"),
         shows=(OUTPUTS, INNER_VALUES, RUNTIME_GRAPH),
-        options=("device", "precision", "threads", "weights", "python"),
+        options=("device", "precision", "threads", "weights", "transform", "python"),
         harness="openvino",
         packages="openvino",
         takes_properties=True,

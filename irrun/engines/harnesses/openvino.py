@@ -36,6 +36,13 @@ _MIN_COPY_BYTES = 1 << 25
 _HINT = "INFERENCE_PRECISION_HINT"
 _PRECISE = (_HINT, "KV_CACHE_PRECISION", "DYNAMIC_QUANTIZATION_GROUP_SIZE", "EXECUTION_MODE_HINT")
 """The properties that decide in which precision a device computes."""
+_TRANSFORMS: dict[str, tuple[str, dict[str, bool]]] = {
+    "paged": ("paged_attention_transformation", {}),
+    "stateless": ("stateful_to_stateless_transformation", {}),
+    "low-latency": ("apply_low_latency_transformation", {"use_const_initializer": True}),
+    "moc": ("apply_moc_transformations", {"cf": False}),
+}
+"""The functions of ``openvino._offline_transformations``, each with its keyword arguments, by the option's value."""
 _SILENT = ("Parameter", "Constant", "Result", "Assign")
 """Types of layers that compute no value."""
 
@@ -53,6 +60,7 @@ class Harness:
         self.core = ov.Core()
         self.evaluates = "evaluate" in options
         self.weights = options.get("weights", "")
+        self.transform = options.get("transform", "")
         self.device = options.get("device", "CPU")
         self.asked: dict[str, str] = json.loads(options.get("properties", "{}"))
         given = json.loads(options.get("given", "[]"))
@@ -64,7 +72,7 @@ class Harness:
                 self.properties = self._in_effect(self._small())
             except RuntimeError as error:
                 raise ValueError([line for line in str(error).splitlines() if line][-1]) from None
-            how = f"{self.device} {self.properties.get(_HINT, '')}"
+            how = " ".join(filter(None, (self.device, self.properties.get(_HINT, ""), self.transform)))
         self.name = f"OpenVINO {ov.__version__.split('-')[0]} {how}".strip()
 
     def _ask_for(self, given: Sequence[str]) -> None:
@@ -191,7 +199,13 @@ class Harness:
         return _contents(tensor)
 
     def _model(self) -> Any:
-        return self.core.read_model(self.path, self.weights) if self.weights else self.core.read_model(self.path)
+        """Return the model as the file has it, or rewritten by the transformation that the options name."""
+        model = self.core.read_model(self.path, self.weights) if self.weights else self.core.read_model(self.path)
+        if self.transform:
+            from openvino import _offline_transformations as offline  # versions before 2024 lack some of them
+
+            getattr(offline, _TRANSFORMS[self.transform][0])(model, **_TRANSFORMS[self.transform][1])
+        return model
 
     def _request(self, model: Any) -> Any:
         if self.evaluates:
