@@ -24,7 +24,7 @@ from irrun.ir.parse import Parsed
 from irrun.ir.reader import Reader
 from irrun.ir.safe_xml import read_xml
 from irrun.model import Edge, Layer, Model, Port
-from irrun.opdef import find
+from irrun.opdef import find, is_custom
 from irrun.types import ELEMENT_TYPES
 
 __all__ = ["read_fragments"]
@@ -149,9 +149,11 @@ class _Fragment:
     def _version(self, type: str) -> str | None:
         """Return the opset of the operation that the page describes, or None for the newest.
 
-        The page names it as ``Broadcast-3``; the first such name counts.
+        The page names it as ``Broadcast-3``; the first such name counts. An operation of an extension has no opset.
         """
         versions = find(ALIASES.get(type.lower(), type))
+        if versions and all(map(is_custom, versions.values())):
+            return "extension"
         if type not in self.named or not versions:
             return None
         # some operations first appear in a later opset than the number in their name

@@ -87,7 +87,7 @@ def test_the_beginning_of_a_word_lists_the_operations(call):
     assert result.exit_code == 0
     names = [line.split()[0] for line in result.stdout.splitlines()[1:]]
     convolutions = {"Convolution", "ConvolutionBackpropData", "GroupConvolution", "GroupConvolutionBackpropData",
-                    "DeformableConvolution", "BinaryConvolution"}  # fmt: skip
+                    "DeformableConvolution", "BinaryConvolution", "ConvolutionBiased", "PagedCausalConv1D"}  # fmt: skip
     assert convolutions <= set(names)
     assert set(names) - convolutions == {"Convert", "ConvertLike", "ConvertPromoteTypes", "FakeConvert"}
     assert "irrun does not know the operation cnvolution; did you mean Convolution?" in call("op", "cnvolution").stderr

@@ -73,3 +73,19 @@ def softmax(scores: np.ndarray) -> np.ndarray:
         weights = np.exp(scores - np.where(np.isfinite(highest), highest, 0))
         total = weights.sum(-1, keepdims=True)
         return np.where(total > 0, weights / total, 0).astype(scores.dtype)
+
+
+def grouped_product(rows: np.ndarray, shared: np.ndarray) -> np.ndarray:
+    """Return the matrix products of ``rows`` (…, heads, n, k) and ``shared`` (…, fewer heads, k, m).
+
+    Each head of ``shared`` serves the same number of consecutive heads.
+    """
+    groups = rows.reshape(*rows.shape[:-3], shared.shape[-3], -1, *rows.shape[-2:])
+    return (groups @ shared[..., None, :, :]).reshape(*rows.shape[:-1], shared.shape[-1])
+
+
+def marked(rows: np.ndarray, used: np.ndarray, count: int) -> np.ndarray:
+    """Return which of ``count`` numbers each row names in the entries that are ``used`` (…, count)."""
+    marks = np.zeros((*rows.shape[:-1], count + 1), bool)
+    np.put_along_axis(marks, np.where(used & (rows < count), rows, count).astype(np.int64), True, -1)
+    return marks[..., :count]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from irrun.extensions.internal._layouts import Layouts, softmax, widened
+from irrun.extensions.internal._layouts import Layouts, grouped_product, marked, softmax, widened
 from irrun.opdef import Op, Revision, Site, Value, attr, op, opt, ports
 from irrun.types import Dim, ElementType, PartialShape
 
@@ -232,12 +232,11 @@ class BlockSparseAttention(Op):
         positions = np.arange(count - length, count)[:, None]
         own = (owner == (positions + 1) // self.compress_ratio) & (np.arange(count) <= positions)
         used = _used(rows, block_count)
-        chosen = (used[..., None] & (rows[..., None] == owner)).any(-2)  # batch, selections, queries, keys
+        chosen = marked(rows, used, -(-count // self.compress_ratio))[..., owner]  # batch, selections, queries, keys
         mask = np.repeat(chosen | own, heads // rows.shape[1], 1)
-        keys, values = (np.repeat(array, heads // key.shape[1], 1) for array in (keys, values))
         with np.errstate(all="ignore"):
-            scores = (queries @ keys.swapaxes(-1, -2)) * queries.dtype.type(factor)
-            output = softmax(np.where(mask, scores, -np.inf)) @ values
+            scores = grouped_product(queries, keys.swapaxes(-1, -2)) * queries.dtype.type(factor)
+            output = grouped_product(softmax(np.where(mask, scores, -np.inf)), values)
         return output.astype(query.dtype)
 
 

@@ -14,7 +14,7 @@ from irrun.types import Dim
 
 @op("PagedCausalConv1D", spec="internal/paged-causal-conv1d")
 class PagedCausalConv1D(Updating):
-    """Convolve the last tokens of each sequence, as many as the kernel is wide, where a token is the last of them.
+    """Convolve each sequence along its tokens; the window of a token ends with the token itself.
 
     The state of a sequence is the window (hidden size, kernel size), the newest token last. Each token moves it on by
     one. A sequence reads its block 0 of ``conv_state_table``. It writes blocks 1, 2, …: the state after each

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from irrun.extensions.internal._blocks import check_begins, check_blocks, places
-from irrun.extensions.internal._layouts import Layouts, softmax, widened
+from irrun.extensions.internal._layouts import Layouts, grouped_product, marked, softmax, widened
 from irrun.extensions.internal._paging import Updating, owned
 from irrun.opdef import Op, Revision, Site, Value, attr, op, opt, ports, variadic
 from irrun.types import Dim, PartialShape
@@ -64,9 +64,8 @@ class _SparsePlan(Op):
 
         ``mask`` (heads, queries, keys) is added to the scores: minus infinity where a query does not see a key.
         """
-        key, value = (np.repeat(array, self.num_heads // self.num_kv_heads, 0) for array in (key, value))
-        scores = (query @ key.swapaxes(-1, -2)) * query.dtype.type(scale) + mask
-        return softmax(scores) @ value
+        scores = grouped_product(query, key.swapaxes(-1, -2)) * query.dtype.type(scale) + mask
+        return grouped_product(softmax(scores), value)
 
     def planned(self, blocks: np.ndarray, keys: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return which query sees which key (heads, queries, keys).
@@ -82,8 +81,7 @@ class _SparsePlan(Op):
 
 def _listed(indices: np.ndarray, counts: np.ndarray, blocks: int) -> np.ndarray:
     """Return which of so many blocks each row lists (…, blocks)."""
-    used = np.arange(indices.shape[-1]) < counts[..., None]
-    return (used[..., None] & (indices[..., None] == np.arange(blocks))).any(-2)
+    return marked(indices, np.arange(indices.shape[-1]) < counts[..., None], blocks)
 
 
 @op("SparseSDPA", spec="internal/sparse-sdpa")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+import irrun
 from internal_operations import i32, ran
+from irrun import build as b
 
 Arrays = list[np.ndarray]
 
@@ -326,3 +329,24 @@ def test_convolution_without_bias_and_with_one_group() -> None:
     expected, states = windows(tokens, weight, np.zeros(0), table[0])
     np.testing.assert_allclose(output, expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(changed[1], states[-1])
+
+
+@pytest.mark.parametrize("type", PAGED)
+def test_a_file_keeps_the_table(type: str, tmp_path: Path) -> None:
+    """A model takes the table once, and a second call goes on with the states of the first."""
+    layer = Paged(type, 6)
+    first = layer.inputs(np.arange(3), layer.table, [i32(0, 3), i32(4, 7), i32(0, 2), i32(0), i32(8)])
+    second = layer.inputs(np.arange(3, 5), layer.table, [i32(0, 2), i32(7, 7), i32(0, 2), i32(3), i32(8)])
+    parameters = [b.parameter([None] * x.ndim, str(x.dtype)[0] + "32", name=f"p{n}") for n, x in enumerate(first)]
+    irrun.save_model(b.model(getattr(b, type)(*parameters)), tmp_path / "paged.xml")
+    assert not irrun.check(tmp_path / "paged.xml").diagnostics
+    model = irrun.compile(tmp_path / "paged.xml")
+    table = next(n for n, x in enumerate(first) if x is layer.table)
+    before = layer.table.copy()
+    found = [model(first)[0], model({f"p{n}": x for n, x in enumerate(second) if n != table})[0]]
+    expected, states = layer.defined(slice(5), layer.table[4])
+    np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(model.state[f"p{table}"][7], states[-1], rtol=1e-4, atol=1e-4)
+    assert (layer.table == before).all()
+    with pytest.raises(irrun.ExecutionError, match=r"names block 99.*C5"):
+        model({f"p{n}": i32(99, 7) if x.tolist() == [7, 7] else x for n, x in enumerate(second)})
