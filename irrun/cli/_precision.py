@@ -12,6 +12,7 @@ from rich.text import Text
 from irrun.base.text import counted, printable
 from irrun.cli import _terminal
 from irrun.debug import Kept, Layer, Measurement, Precision, Sensitivity, Twin
+from irrun.debug.budget import Expected
 
 __all__ = ["show"]
 
@@ -27,7 +28,7 @@ def show(out: Console, result: Precision, top: int) -> None:
     if result.outputs:
         out.print()
         _terminal.title(out, f"outputs {_where(result)}")
-        _show_outputs(out, result.outputs, is_text=result.text)
+        _show_outputs(out, result.outputs, result.expected, is_text=result.text)
     if result.twin is not None:
         _show_twin(out, result.twin, top)
     if result.layers:
@@ -76,10 +77,10 @@ def _show_verdict(out: Console, result: Precision) -> None:
         out.print(f"   = and {counted(len(result.overflowing) - _OVERFLOWS, 'layer')} more")
 
 
-def _show_outputs(out: Console, outputs: Sequence[Layer], *, is_text: bool) -> None:
+def _show_outputs(out: Console, outputs: Sequence[Layer], expected: Expected, *, is_text: bool) -> None:
     rows: list[list[str]] = []
-    for output in outputs:
-        m = output.measurement
+    for position, output in enumerate(outputs):
+        m, known = output.measurement, expected.outputs.get(position)
         finite = "" if m.nan[0] == m.nan[1] and m.inf[0] == m.inf[1] else f"{m.nan[1]} nan, {m.inf[1]} inf"
         outside = m.problem or (_outside(m, is_text=is_text) if m.outside else "-")
         error = math.inf if math.isinf(m.excess) else m.error
@@ -87,6 +88,8 @@ def _show_outputs(out: Console, outputs: Sequence[Layer], *, is_text: bool) -> N
             [
                 output.name,
                 _number(error),
+                _number(None if known is None else known.error),
+                _number(None if known is None else known.allowed),
                 _number(m.max_abs),
                 _number(m.snr, 4),
                 outside,
@@ -96,11 +99,11 @@ def _show_outputs(out: Console, outputs: Sequence[Layer], *, is_text: bool) -> N
             ]
         )
     other = "other tokens" if is_text else "outside"
-    columns = ["name", "error", "max abs", "SNR dB", other, "rtol", "atol", "not finite"]
+    columns = ["name", "error", "expect", "budget", "max abs", "SNR dB", other, "rtol", "atol", "not finite"]
     if not any(row[-1] for row in rows):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
-    spare = ("not finite", "atol", "rtol", "SNR dB", "max abs")
-    _terminal.print_table(out, columns, rows, right=columns[1:7], spare=spare)
+    spare = ("not finite", "atol", "rtol", "SNR dB", "max abs", "budget")
+    _terminal.print_table(out, columns, rows, right=columns[1:9], spare=spare)
 
 
 def _outside(measurement: Measurement, *, is_text: bool) -> str:
@@ -159,7 +162,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _show_layers(out: Console, layers: Sequence[Sensitivity], result: Precision) -> None:
-    columns = ["layer", "type", "line", "overflows", "greatest", "own error", "SNR dB", "effect"]
+    columns = ["layer", "type", "line", "overflows", "greatest", "own error", "SNR dB", "expect", "effect"]
     rows = [
         [
             layer.name,
@@ -169,6 +172,7 @@ def _show_layers(out: Console, layers: Sequence[Sensitivity], result: Precision)
             _number(layer.magnitude),
             _number(layer.error),
             _number(layer.snr, 4),
+            _number(layer.expected),
             ("" if layer.exact else "~") + _number(layer.effect),
         ]
         for layer in layers

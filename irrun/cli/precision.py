@@ -16,7 +16,8 @@ from irrun.cli._exclusions import Exclusion, refuse
 from irrun.cli._options import Size, format_option, new_file, plugin_option, top_option, weights_option
 from irrun.cli._settings import with_settings
 from irrun.debug import precision
-from irrun.debug.low_precision import ACCUMULATORS, FORMATS
+from irrun.debug.low_precision.formats import FORMATS
+from irrun.debug.low_precision.simulate import ACCUMULATORS
 from irrun.files import write_file
 from irrun.running.live import default_max_memory
 

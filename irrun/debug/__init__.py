@@ -4,7 +4,8 @@ from irrun.debug.bisection import Bisection, Culprit, Wrong, anonymized, bisect,
 from irrun.debug.comparison import Comparator, compare
 from irrun.debug.difference import diff, match
 from irrun.debug.inputs import Feeds, Inputs
-from irrun.debug.low_precision import Kept, Precision, Quantizer, Sensitivity, Twin, WeightForm, precision
+from irrun.debug.low_precision.results import Kept, Precision, Quantizer, Sensitivity, Twin, WeightForm
+from irrun.debug.low_precision.simulate import precision
 from irrun.debug.metrics import Budget, Measurement, measure
 from irrun.debug.pairing import InputPair, Pairing, by_name, by_name_or_structure
 from irrun.debug.results import Comparison, Conduct, First, InputError, Layer, SideFailure, record

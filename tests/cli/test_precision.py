@@ -158,3 +158,16 @@ def test_bad_usage(call, tmp_path):
     assert "is the model" in _error(call("precision", SWIGLU, "--kept", SWIGLU))
     assert "IR000" in _error(call("precision", "none.xml"))
     assert "no input" in _error(call("precision", SWIGLU, "-i", "z=ones"))
+
+
+def test_errors_to_expect(call):
+    """A value that is rounded to bf16 is wrong by about a third of the roundoff 2**-8, and each layer adds to that."""
+    result = call("precision", CONVNET, "-i", f"image={IMAGE}", "--to", "bf16", "--no-search", "--format", "json")
+    record = json.loads(result.stdout)
+    (output,) = record["expected"]
+    assert 2**-11 < output["error"] < 2**-5
+    assert output["allowed"] > output["error"]
+    first = next(layer for layer in record["layers"] if layer["layer"] == "block1/conv")
+    assert first["error"] / 2 < first["expected"] < output["error"] * 8
+    lines = call("precision", CONVNET, "-i", f"image={IMAGE}", "--to", "bf16", "--no-search").stdout.splitlines()
+    assert f"{output['error']:.3g}" in lines[lines.index("outputs in bf16") + 2].split()

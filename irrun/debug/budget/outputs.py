@@ -20,7 +20,7 @@ from irrun.diagnostics import IrrunError
 from irrun.model import Model
 from irrun.running.live import default_max_memory
 
-__all__ = ["Accumulated"]
+__all__ = ["Accumulated", "allowed_around", "roundings"]
 
 _FACTOR: Final = 8.0
 """The most that an error may be, in units of the root mean square of simulated ones. It is far, because
@@ -54,7 +54,7 @@ class Accumulated:
     _draws: list[list[np.ndarray]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        behaviours: list[Behaviour] = [run_true, *self._behaviours()]
+        behaviours: list[Behaviour] = [run_true, *roundings(self.sides)]
         self._flips = any(layer.type == "FakeQuantize" for layer in self.model.layers.values())
         shared = None if self.keep_state else self._simulation()
         if self._flips and self.sides[-1].saturates:
@@ -63,13 +63,6 @@ class Accumulated:
 
     def _simulation(self) -> Simulation:
         return Simulation(self.model, default_max_memory())
-
-    def _behaviours(self) -> Iterator[Behaviour]:
-        for side in dict.fromkeys(self.sides):
-            if (format := side.of_layer("")) is not None:
-                yield Deployed(Style(format, False, {}), frozenset())
-        for seed in range(_DRAWS):
-            yield _Rounding(self.sides, np.random.default_rng(seed))
 
     def run(self, arrays: Mapping[int, np.ndarray]) -> None:
         """Simulate a sample, given by position."""
@@ -98,16 +91,9 @@ class Accumulated:
         if any(draw.shape != true.shape or true.shape != first.shape for draw in draws):
             return None
         with np.errstate(all="ignore"):
-            errors = [np.nan_to_num(np.abs(draw.astype(np.float64) - true), posinf=0.0) for draw in draws]
-            square = np.mean([np.square(error) for error in errors], axis=0)
-            most = np.maximum(pooled(square, first.ndim > 3), np.max(errors, axis=0))
-            if self._flips:
-                most = np.maximum(most, max(float(error.max(initial=0)) for error in errors) * 2 / _FACTOR)
             wide = first.astype(np.float64)
             scale = np.sqrt(np.mean(np.square(np.where(np.isfinite(wide), wide, 0)))) if wide.size else 0.0
-            allowed = _FACTOR * most + atol + rtol * np.maximum(np.abs(wide), scale)
-            if not is_float(true):  # an index or a class flips where it flips in a simulation
-                allowed = np.full(true.shape, np.inf) if any(error.any() for error in errors) else allowed
+            allowed = allowed_around(true, draws, self._flips) + atol + rtol * np.maximum(np.abs(wide), scale)
             form = next((side.type for side in self.sides if side.type != "f32"), "f32")
             if not wide.size:
                 return None
@@ -128,6 +114,31 @@ class _Saturating:
         first, *rest = run(*inputs)
         lost = self.saturation.lost(unit, inputs)
         return (first if lost is None else (first + lost).astype(first.dtype), *rest)
+
+
+def roundings(sides: Sequence[InEffect]) -> Iterator[Behaviour]:
+    """Yield the behaviours that simulate the roundings of the precisions in effect."""
+    for side in dict.fromkeys(sides):
+        if (format := side.of_layer("")) is not None:
+            yield Deployed(Style(format, False, {}), frozenset())
+    for seed in range(_DRAWS):
+        yield _Rounding(sides, np.random.default_rng(seed))
+
+
+def allowed_around(true: np.ndarray, draws: Sequence[np.ndarray], flips: bool) -> np.ndarray:
+    """Return how far each element of an output may be from ``true``, of which the runs in ``draws`` have errors.
+
+    ``flips`` says whether the model quantizes values, of which a rounding may flip a step.
+    """
+    with np.errstate(all="ignore"):
+        errors = [np.nan_to_num(np.abs(draw.astype(np.float64) - true), posinf=0.0) for draw in draws]
+        square = np.mean([np.square(error) for error in errors], axis=0)
+        most = np.maximum(pooled(square, true.ndim > 3), np.max(errors, axis=0))
+    if flips:
+        most = np.maximum(most, max(float(error.max(initial=0)) for error in errors) * 2 / _FACTOR)
+    if not is_float(true) and any(error.any() for error in errors):
+        return np.full(true.shape, np.inf)  # an index or a class flips where it flips in a simulation
+    return _FACTOR * most
 
 
 @dataclass

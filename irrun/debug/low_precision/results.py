@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from irrun.debug.budget.expected import Expected
 from irrun.debug.low_precision.losses import Loss
 from irrun.debug.low_precision.units import Unit
 from irrun.debug.results import Layer, json_number, layer_record
@@ -44,6 +45,8 @@ class Sensitivity:
     """The ratio of signal and noise in decibels; None without noise."""
     effect: float
     exact: bool
+    expected: float | None
+    """The error to expect of its outputs if the whole model is in the precision, relative as ``error`` is."""
     is_inner: bool
     """Whether the layer is in the body of a loop or If."""
     form: str = ""
@@ -54,7 +57,12 @@ class Sensitivity:
 
     @staticmethod
     def of(
-        unit: Unit, loss: Loss, effect: float, exact: bool, weight: tuple[str, float | None] = ("", None)
+        unit: Unit,
+        loss: Loss,
+        effect: float,
+        exact: bool,
+        expected: Expected,
+        weight: tuple[str, float | None] = ("", None),
     ) -> Sensitivity:
         """Return the result for a layer. ``weight`` are the form of its weight and the ratio."""
         return Sensitivity(
@@ -72,6 +80,7 @@ class Sensitivity:
             loss.snr,
             effect,
             exact,
+            expected.of_layer(unit.name),
             unit.is_inner,
             *weight,
         )
@@ -95,6 +104,7 @@ class Sensitivity:
             "effect": json_number(self.effect),
             "infinite": math.isinf(self.effect),
             "exact": self.exact,
+            "expected": None if self.expected is None else json_number(self.expected),
             "form": self.form,
             "weight_snr": json_number(self.weight_snr),
         }
@@ -197,6 +207,8 @@ class Precision:
     """The runs of the model, over all samples."""
     order: tuple[str, ...]
     """The names of ``layers`` in the order of a run."""
+    expected: Expected
+    """The errors to expect of a candidate in the precision."""
     text: bool = False
     """Whether outputs were judged by their greedy tokens: ``Measurement.outside`` then counts positions."""
     twin: Twin | None = None
@@ -234,6 +246,11 @@ class Precision:
             "precision": self.precision,
             "accumulator": self.accumulator,
             "outputs": [layer_record(output, is_output=True) for output in self.outputs],
+            "expected": [
+                {"name": output.name, "error": json_number(known.error), "allowed": json_number(known.allowed)}
+                for position, output in enumerate(self.outputs)
+                if (known := self.expected.outputs.get(position)) is not None
+            ],
             "overflowing": [layer.name for layer in self.overflowing],
             "layers": [layer.record() for layer in self.layers],
             "keep": kept,

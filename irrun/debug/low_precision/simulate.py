@@ -7,6 +7,9 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from irrun.api import PathLike, read_model
+from irrun.debug.budget.expected import expect
+from irrun.debug.budget.outputs import roundings
+from irrun.debug.budget.precisions import InEffect
 from irrun.debug.inputs import Inputs, samples_of
 from irrun.debug.low_precision.effects import rank
 from irrun.debug.low_precision.exchange import Copy
@@ -106,11 +109,14 @@ def precision(
         simulation(losses, sample)
     lowered = outputs.compare(Deployed(style, frozenset()))
     found = lowered if copy is None else outputs.compare_runs(copy.outputs)
+    rounded = () if copy is not None or format.is_quantized else roundings((InEffect(), InEffect(to)))
+    behaviours = [Deployed(style, frozenset()), *(b for b in rounded if not isinstance(b, Deployed))]
+    expected = expect(Simulation(simulation.model, max_memory or default_max_memory()), to, behaviours, drawn)
     effects = rank(outputs, style, losses.by_name, runs, counted)
 
     def sensitivity(name: str, size: float, exact: bool) -> Sensitivity:
         weight = ("", None) if copy is None else copy.style.of_weight(name)
-        return Sensitivity.of(simulation.units[name], losses.by_name[name], size, exact, weight)
+        return Sensitivity.of(simulation.units[name], losses.by_name[name], size, exact, expected, weight)
 
     layers = {name: sensitivity(name, effect.size, effect.exact) for name, effect in effects.items()}
     agrees = all(output.agrees for output in found)
@@ -130,6 +136,7 @@ def precision(
         len(drawn),
         simulation.runs,
         tuple(losses.by_name),
+        expected,
         text,
         None if copy is None else copy.report(outputs, effect_of(found)),
     )
