@@ -28,7 +28,7 @@ _EXCLUSIONS: Final = (
         "--rtol, --atol and --tolerances apply to a comparison; add --compare, or leave them out",
         unless=("--compare",),
     ),
-    Exclusion(("--compare",), "--compare reads the .bin next to the .xml; leave -w out", others=("-w",)),
+    Exclusion(("--compare", "--runtime"), "{option} reads the .bin next to the .xml; leave -w out", others=("-w",)),
 )
 
 
@@ -41,6 +41,8 @@ class Settings:
     inputs: Sequence[str]
     output: str
     side: str | None
+    engine: str | None
+    expected: str | None
     run: bool
     runs: int
     seed: int
@@ -71,6 +73,20 @@ class Settings:
     metavar="SIDE",
     help="Also compare the model with SIDE, such as openvino, as in `irrun compare`, on the same inputs.",
 )
+@click.option(
+    "--runtime",
+    "engine",
+    metavar="SIDE",
+    help="Also show the graph that an engine runs, such as 'openvino[precision=f32]', as in `irrun runtime`. [default: "
+    "the engine of --compare]",
+)
+@click.option(
+    "--expect",
+    "expected",
+    metavar="SIDE",
+    help="Also show the errors to expect of an engine, such as 'openvino[precision=bf16]', which is not started. "
+    "[default: the engine of --compare]",
+)
 @click.option("--run/--no-run", default=True, show_default=True, help="Run the model, for values and times.")
 @click.option("--runs", type=click.IntRange(min=1), default=3, show_default=True, help="Number of runs that are timed.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
@@ -96,8 +112,9 @@ def command(settings: Settings) -> int:
     """Describe a model on one page: graph, shapes, values, times.
 
     The page shows the graph, and of each layer its attributes, its declared and inferred shapes with their formulas,
-    the statistics and a histogram of its values, its time, its findings and, with --compare, its error. It needs no
-    other file and no network. A model with errors is reported as well.
+    the statistics and a histogram of its values, its time, its findings and, with --compare, its error, the error to
+    expect in the precision of the engine, and the node that runs it there. It needs no other file and no network. A
+    model with errors is reported as well.
 
     --format json prints the document that the page shows, and writes no page.
 
@@ -111,7 +128,8 @@ def command(settings: Settings) -> int:
     parsed = _only(settings.model, settings.weights)
     tolerances, memory = settings.tolerance.read(), settings.max_memory or default_max_memory()
     feeds, origins = {}, {}
-    if (settings.run or settings.side is not None) and not any(problem.blocks for problem in parsed.problems):
+    sides = (settings.side, settings.engine, settings.expected)
+    if (settings.run or any(sides)) and not any(problem.blocks for problem in parsed.problems):
         given = gather(parsed.model, settings.inputs, settings.seed, memory)
         feeds = {position: item.array for position, item in enumerate(given)}
         origins = {position: item.origin for position, item in enumerate(given)}
@@ -122,6 +140,8 @@ def command(settings: Settings) -> int:
         runs=settings.runs,
         seed=settings.seed,
         side=settings.side,
+        engine=settings.engine,
+        expected=settings.expected,
         tolerances=tolerances,
         timeout=settings.timeout,
         max_memory=memory,
@@ -157,4 +177,7 @@ def _summary(report: ModelReport) -> str:
         parts.append("the model does not run")
     if report.comparison is not None:
         parts.append(f"comparison: {report.comparison.verdict}")
+    if report.expected is not None and (outputs := report.expected.outputs.values()):
+        worst = max(output.error for output in outputs)
+        parts.append(f"expect an error of {worst:.2g} in {report.expected.precision}")
     return "; ".join(parts)

@@ -14,9 +14,12 @@ from irrun.api import PathLike, load
 from irrun.checking.checker import check
 from irrun.checking.facts import facts_of
 from irrun.debug import Comparison, Tolerances, compare
+from irrun.debug.budget import Expected, InEffect, expect_in
 from irrun.debug.inputs import Feeds, samples_of
+from irrun.debug.runtime import Runtime, runtime
 from irrun.diagnostics import Diagnostic, EngineError, FeedError, IrrunError, ReadError
-from irrun.engines import Limits, Side, parse_side
+from irrun.engines import KINDS, Limits, Side, parse_side
+from irrun.engines.kinds import RUNTIME_GRAPH, properties
 from irrun.files import write_file
 from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed, no_garbage
@@ -64,6 +67,8 @@ def collect(
     runs: int = 3,
     seed: int = 0,
     side: str | Side | None = None,
+    engine: str | Side | None = None,
+    expected: str | Side | None = None,
     tolerances: Tolerances | None = None,
     timeout: float | None = None,
     max_memory: int | None = None,
@@ -77,6 +82,10 @@ def collect(
       timed.
     - ``side`` is what the model is compared with, such as ``openvino`` or ``openvino[device=GPU]:other.xml``. Without
       a path, it runs the model of the report.
+    - ``engine`` is the one whose graph is shown, such as ``openvino[precision=f32]``. The default is that of ``side``,
+      if it shows a graph and runs the model of the report.
+    - ``expected`` is the engine whose errors are expected, such as ``openvino[precision=bf16]``. It is not started. The
+      default is that of ``side``, with the precision that it has reported.
     - ``timeout``, in seconds, and ``max_memory``, in bytes, limit each run.
     - ``origins`` says for inputs, by position, where they come from.
 
@@ -85,7 +94,7 @@ def collect(
     """
     parsed = model if isinstance(model, Parsed) else _read(model, weights)
     own, limit = parsed.model, max_memory or default_max_memory()
-    side = parse_side(side, needs_path=False) if isinstance(side, str) else side
+    side, engine, expected = (_side(item) for item in (side, engine, expected))
     findings = check(parsed).diagnostics
     entries = Entries(own)
     with no_garbage():
@@ -93,14 +102,23 @@ def collect(
     inputs: Mapping[int, tuple[np.ndarray, str]] = {}
     observations: Observations | None = None
     comparison: Comparison | None = None
+    graph: Runtime | None = None
+    errors: Expected | None = None
     not_run: tuple[Diagnostic, ...] = ()
-    if run or side is not None:
+    if run or (side, engine, expected) != (None, None, None):
         try:
             parsed.runnable()  # raises ModelError
             inputs = _inputs(own, feeds or {}, seed, origins or {})
             arrays = {position: array for position, (array, _) in inputs.items()}
             if side is not None:
                 comparison = _compared(own, side, arrays, tolerances, timeout, limit)
+                engine = engine or _shown(own, side, comparison)
+            if engine is not None:
+                limits = Limits(timeout or Limits().seconds, limit)
+                graph = runtime(own.source.path, engine.without_model(), arrays, runs=runs, limits=limits)
+            effect = _effect(expected, comparison)
+            if effect is not None:
+                errors = expect_in(own, effect, [arrays], limit)
             if run:
                 observations = observe(own, arrays, entries, runs=runs, max_memory=limit, timeout=timeout)
         except (FeedError, EngineError, ReadError):
@@ -108,12 +126,41 @@ def collect(
         except IrrunError as error:
             not_run = error.diagnostics
     return ModelReport(
-        own, facts_of(own), entries, Tree(entries), values, findings, inputs, observations, not_run, comparison
+        own,
+        facts_of(own),
+        entries,
+        Tree(entries),
+        values,
+        findings,
+        inputs,
+        observations,
+        not_run,
+        comparison,
+        graph,
+        errors,
     )
 
 
 def _read(model: Model | PathLike, weights: PathLike | None) -> Parsed:
     return Parsed(model, []) if isinstance(model, Model) else load(model, weights)
+
+
+def _side(side: str | Side | None) -> Side | None:
+    return parse_side(side, needs_path=False) if isinstance(side, str) else side
+
+
+def _shown(model: Model, side: Side, comparison: Comparison) -> Side | None:
+    """Return the side of a comparison if its engine shows the graph that it runs of the model of the report."""
+    is_same = side.path is None or side.path.resolve() == Path(model.source.path).resolve()
+    return side if is_same and comparison.failure is None and RUNTIME_GRAPH in KINDS[side.kind].shows else None
+
+
+def _effect(expected: Side | None, comparison: Comparison | None) -> InEffect | None:
+    """Return the precision in effect: of the options of a side, or as the engine of a comparison has reported it."""
+    if expected is not None:
+        return InEffect.of(properties(expected.options))
+    reported = comparison.properties[0] if comparison is not None and comparison.properties else None
+    return InEffect.of(reported) if reported else None
 
 
 def _inputs(model: Model, feeds: Feeds, seed: int, origins: Mapping[int, str]) -> dict[int, tuple[np.ndarray, str]]:

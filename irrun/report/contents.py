@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from irrun.debug import Comparison
+from irrun.debug.budget import Expected
+from irrun.debug.runtime import Runtime
 from irrun.diagnostics import Diagnostic
 from irrun.model import Model
 from irrun.report.entries import Entries
@@ -38,3 +40,7 @@ class Contents:
     observations: Observations | None = None
     not_run: tuple[Diagnostic, ...] = ()
     comparison: Comparison | None = None
+    graph: Runtime | None = None
+    """The graph that an engine runs, or None if no engine was asked for one."""
+    expected: Expected | None = None
+    """The errors to expect of an engine, or None if its precision is not known."""

@@ -43,6 +43,8 @@ def document(report: Contents) -> dict[str, Any]:
         "model": dict(report.facts),
         "run": _run(report),
         "comparison": _comparison(report, places),
+        "runtime": _runtime(report),
+        "expected": _expected(report, places),
         "layers": _table(
             ("name", "label", "type", "version", "line", "attributes", "inputs", "hidden", "refused"), _layers(report)
         ),
@@ -238,6 +240,65 @@ def _errors(compared: Compared) -> dict[str, Any]:
         m.problem,
     )
     return dict(zip(_ERRORS, values))
+
+
+def _runtime(report: Contents) -> dict[str, Any] | None:
+    """Return the graph that an engine runs, whose nodes are numbered from 0; None if there is none."""
+    shown = report.graph
+    if shown is None:
+        return None
+    named, numbers = report.entries.named, {node.name: number for number, node in enumerate(shown.graph.nodes)}
+    known = shown.record()
+    return {
+        **{key: known[key] for key in ("side", "engine", "properties", "runs", "microseconds", "summary")},
+        "nodes": _table(
+            ("name", "type", "precision", "primitive", "microseconds", "share"),
+            (
+                (_cut(node.name), node.type, node.computes_in, node.primitive, node.time, _number(shown.share(node)))
+                for node in shown.graph.nodes
+            ),
+        ),
+        "layers": _table(
+            ("layer", "state", "nodes"),
+            (
+                (named[layer.name], layer.state, [numbers[node.name] for node in layer.nodes])
+                for layer in shown.layers
+                if layer.name in named
+            ),
+        ),
+        "inserted": _table(
+            ("node", "from", "to", "changes", "before_run"),
+            (
+                (numbers[item.node.name], _cut(item.source), _cut(item.target), item.changes, item.before_run)
+                for item in shown.inserted
+            ),
+        ),
+        "fusions": _table(
+            ("pattern", "layer", "fused", "condition", "found"),
+            ((f.pattern, named.get(f.layer), f.fused, f.condition, _cut(f.found)) for f in shown.fusions),
+        ),
+    }
+
+
+def _expected(report: Contents, places: dict[tuple[Any, Any], int]) -> dict[str, Any] | None:
+    """Return the errors to expect in a precision, for values and for outputs of the model; None if it is not known."""
+    expected, named = report.expected, report.entries.named
+    if expected is None:
+        return None
+    rows = [
+        (places[named[name], port], _number(error))
+        for (name, port), error in expected.errors.items()
+        if name in named and (named[name], port) in places
+    ]
+    outputs = [
+        {
+            "name": report.model.result_name(report.model.results[position]),
+            "error": _number(known.error),
+            "allowed": _number(known.allowed),
+        }
+        for position, known in expected.outputs.items()
+    ]
+    return {"precision": expected.precision, "outputs": outputs, "errors": _table(("output", "error"), rows)}
 
 
 def _place(report: Contents, compared: Compared) -> tuple[int, int] | None:

@@ -27,6 +27,7 @@ _MODULES: Final = (
     "camera",
     "histogram",
     "details",
+    "runtime",
     "overview",
     "search",
     "keyboard",

@@ -123,3 +123,13 @@ def test_a_picture_needs_one_model(call, tmp_path):
     net("a").save(tmp_path)
     done = call("show", "net.xml", "--graph", "net.xml")
     assert (done.exit_code, "is the model" in done.stderr) == (2, True)
+
+
+def test_errors_to_expect_need_no_engine(call, tmp_path):
+    net("relu").save(tmp_path)
+    done = call("report", "net.xml", "--no-run", "--expect", "openvino[precision=bf16]")
+    assert (done.exit_code, done.stderr.count("; expect an error of 0.00")) == (0, 1)
+    assert done.stderr.endswith(" in bf16\n")
+    done = call("report", "net.xml", "--runtime", "exact")
+    assert done.exit_code == 2
+    assert "exact shows no runtime graph" in done.stderr

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import irrun.build as b
-from irrun.diagnostics import FeedError, ReadError
+from fused_patterns import layer_norm
+from irrun.diagnostics import EngineError, FeedError, ReadError
 from irrun.ir.write import save_model
 from irrun.report import collect
 from irrun.report.page import embedded
@@ -243,3 +244,39 @@ def test_json_in_a_page_holds_no_markup() -> None:
     assert not set("<>&\u2028") & set(text)
     assert text.isascii()
     assert json.loads(text) == {"name": hostile}
+
+
+def test_the_graph_of_an_engine(ov: Any, tmp_path: Path) -> None:
+    """The LayerNorm is along an inner axis, and no node is named after a ReLU that a Convolution computes."""
+    save_model(layer_norm(axes=(1,)), tmp_path / "norm.xml")
+    shown = document(tmp_path / "norm.xml", engine="openvino[precision=f32,threads=1]", run=False)["runtime"]
+    (fusion,) = rows(shown["fusions"])
+    assert (fusion["fused"], fusion["found"]) == (False, "the axes are [1] of 3")
+    doc = document(SAMPLES / "convnet.xml", side="openvino[precision=f32,threads=1]", run=False)
+    names = [row["name"] for row in rows(doc["layers"])]
+    nodes = rows(doc["runtime"]["nodes"])
+    relu = next(row for row in rows(doc["runtime"]["layers"]) if row["layer"] == names.index("block1/relu"))
+    assert [(nodes[number]["name"], nodes[number]["precision"]) for number in relu["nodes"]] == [("block1/conv", "f32")]
+    assert doc["expected"]["precision"] == "f32"
+
+
+def test_errors_to_expect(tmp_path: Path) -> None:
+    """A rounding to bf16 is wrong by at most 2**-8 of an element."""
+    net = Net()
+    x = net.parameter("f32", "2", name="x")
+    net.result(net.add("Negative", [x], [TWO], name="negative"), name="y")
+    doc = document(
+        net, {"x": np.array([1.001, 3.001], np.float32)}, tmp_path, expected="openvino[precision=bf16]", run=False
+    )
+    place, _ = output_of(doc, "negative")
+    assert doc["expected"]["precision"] == "bf16"
+    errors = {row["output"]: row["error"] for row in rows(doc["expected"]["errors"])}
+    assert 2**-12 < errors[place] < 2**-7
+    (output,) = doc["expected"]["outputs"]
+    assert (output["name"], output["error"]) == ("y", pytest.approx(errors[place]))
+    assert doc["runtime"] is None
+
+
+def test_an_engine_without_a_graph() -> None:
+    with pytest.raises(EngineError, match="IR701"):
+        collect(SAMPLES / "elementwise.xml", engine="exact")

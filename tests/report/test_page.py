@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,26 +24,6 @@ pytestmark = pytest.mark.processes
 PAGE = Path(page.__code__.co_filename).parent / "page"
 
 Open = Callable[..., Tab]
-
-
-@pytest.fixture
-def show(browser: Browser, tmp_path: Path) -> Any:
-    """Return a function that reports a model and opens the page. The page must log no error and ask for nothing."""
-    tabs: list[Tab] = []
-
-    def show(path: Path | Net, feeds: Any = None, *, address: str = "", dark: bool = False, **more: Any) -> Tab:
-        path = path.save(tmp_path) if isinstance(path, Net) else path
-        target = tmp_path / f"report{len(tabs)}.html"
-        collect(path, feeds, runs=1, **more).write(target)
-        tabs.append(browser.open(target.as_uri() + address, dark=dark))
-        return tabs[-1]
-
-    yield show
-    for tab in tabs:
-        assert tab.problems() == []
-        assert all(re.match(r"file:|data:,$", url) for url in tab.requests())
-        assert len([url for url in tab.requests() if url.startswith("file:")]) == 1
-        tab.close()
 
 
 def drawn(tab: Tab) -> set[str]:

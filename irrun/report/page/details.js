@@ -2,7 +2,7 @@
 
 import {agrees, groupOf, isGroup, layers, report, steps, total} from "./document.js";
 import {histogram} from "./histogram.js";
-import {counted, figure, html, percent, printable, time} from "./text.js";
+import {counted, figure, html, percent, printable, relative, time} from "./text.js";
 
 const MOST_INPUTS = 100;
 const MOST_READERS = 12;
@@ -16,6 +16,16 @@ const pair = ([type, shape]) => [type, shape].filter(Boolean).join(" ");
 export function table(rows) {
   const kept = rows.filter(([, content]) => content !== null && content !== undefined && content !== "");
   return html("table", {}, kept.map(([name, content]) => html("tr", {}, html("th", {scope: "row"}, name), html("td", {class: "figure"}, content))));
+}
+
+/** Return a table of bars: rows with a label, a size, a text and a colour. */
+export function bars(rows) {
+  const most = Math.max(...rows.map((row) => row.size)) || 1;
+  return html(
+    "table",
+    {class: "bars"},
+    rows.map((row) => html("tr", {}, html("td", {}, row.label, html("span", {class: "bar", style: {width: `${(100 * row.size) / most}%`, background: row.colour ?? "var(--c0)"}})), html("td", {class: "right"}, row.text))),
+  );
 }
 
 /** Return a button that selects a layer or group. */
@@ -103,6 +113,7 @@ function outputElements(layer, output, select) {
       ["read by", readers.length ? readers.slice(0, MOST_READERS).map((reader) => html("div", {}, jump(reader.layer, select, `${printable(layers[reader.layer].type)} ${named(layers[reader.layer])}`))) : "nothing"],
       ["", readers.length > MOST_READERS ? html("span", {class: "muted"}, `and ${readers.length - MOST_READERS} more`) : null],
     ]),
+    output.expected !== undefined && html("p", {class: "muted"}, `expect ${relative(output.expected)} in ${report.expected.precision}`),
     rows.length > 0 && html("div", {class: "formula", "aria-label": "Where the dims come from"}, rows.map(formulaRow)),
     output.statistics && [heading("Values"), statisticsTable(output.statistics), histogram(output.statistics)],
     output.error && [heading("Error"), errorTable(output.error)],
@@ -128,6 +139,26 @@ function timeRows(layer) {
   ];
 }
 
+/** Return where a layer runs in the graph of an engine. */
+function nodeElements(layer, select) {
+  if (!layer.runs) return null;
+  const {state, nodes} = layer.runs;
+  const together = [...new Set(nodes.flatMap((node) => node.layers))].filter((number) => number !== layer.number);
+  const texts = (key) => [...new Set(nodes.map((node) => node[key]))].filter(Boolean).join(", ");
+  const sum = (key) => nodes.reduce((total, node) => total + node[key], 0);
+  return [
+    heading(`In ${report.runtime.engine}`),
+    table([
+      ["runs in", nodes.length ? nodes.map((node) => html("div", {class: "mono"}, printable(`${node.type} ${node.name}`))) : `no node: ${state}`],
+      ["node precision", texts("precision")],
+      ["primitive", texts("primitive")],
+      ["fused with", together.length ? together.slice(0, MOST_READERS).map((number) => html("div", {}, jump(number, select, `${printable(layers[number].type)} ${named(layers[number])}`))) : null],
+      ["", together.length > MOST_READERS ? html("span", {class: "muted"}, `and ${together.length - MOST_READERS} more`) : null],
+      ["node time", nodes.length ? `${time(sum("microseconds") / 1e6)}, ${percent(sum("share"))} of a run` : null],
+    ]),
+  ];
+}
+
 function layerElements(layer, select) {
   return [
     html("h2", {}, printable(layer.type)),
@@ -139,6 +170,7 @@ function layerElements(layer, select) {
       ["line", `${layer.line}`],
       ...timeRows(layer),
     ]),
+    nodeElements(layer, select),
     layer.attributes.length > 0 && [heading("Attributes"), table(layer.attributes.map(([name, text]) => [printable(name), html("span", {class: "mono"}, printable(text) || "(empty)")]))],
     layer.inputs.length > 0 && [
       heading("Inputs"),

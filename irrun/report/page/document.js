@@ -1,7 +1,7 @@
 /** The document of the report, as objects: layers, outputs, groups and links. */
 
 /** Return the rows of a table `{columns, rows}` as objects. */
-function objects(table) {
+export function objects(table) {
   return table.rows.map((row) => Object.fromEntries(table.columns.map((column, at) => [column, row[at]])));
 }
 
@@ -11,14 +11,23 @@ export const outputs = objects(report.outputs);
 export const groups = objects(report.groups);
 export const steps = objects(report.steps);
 export const links = objects(report.links);
+/** The nodes of the graph that an engine runs, if the report has one. */
+export const runNodes = report.runtime ? objects(report.runtime.nodes) : [];
 /** The number of the group that is the model itself. Numbers below it are those of layers. */
 export const ROOT = layers.length;
 export const parents = report.parents;
 
-layers.forEach((layer, number) => Object.assign(layer, {number, outputs: [], readers: [], findings: [], step: null, seconds: 0}));
+layers.forEach((layer, number) => Object.assign(layer, {number, outputs: [], readers: [], findings: [], step: null, seconds: 0, runs: null}));
+runNodes.forEach((node) => (node.layers = []));
 outputs.forEach((output) => layers[output.layer].outputs.push(output));
 objects(report.statistics).forEach((row) => (outputs[row.output].statistics = row));
 if (report.comparison) objects(report.comparison.errors).forEach((row) => (outputs[row.output].error = row));
+if (report.expected) objects(report.expected.errors).forEach((row) => (outputs[row.output].expected = row.error ?? Infinity));
+if (report.runtime)
+  objects(report.runtime.layers).forEach((row) => {
+    layers[row.layer].runs = {state: row.state, nodes: row.nodes.map((number) => runNodes[number])};
+    layers[row.layer].runs.nodes.forEach((node) => node.layers.push(row.layer));
+  });
 for (const layer of layers) {
   layer.inputs = layer.inputs.map(([name, producer, position, declared]) => ({name, producer, position, declared}));
   layer.inputs.forEach((input, at) => {

@@ -1,8 +1,9 @@
 /** The panel while nothing is selected: what the model is, how it ran, its findings, and where its time goes. */
 
 import {agrees, errorOf, layers, report, steps} from "./document.js";
-import {findingElement, heading, jump, table} from "./details.js";
-import {counted, html, percent, printable, time} from "./text.js";
+import {bars, findingElement, heading, jump, table} from "./details.js";
+import {runtimeElements} from "./runtime.js";
+import {counted, html, percent, printable, relative, time} from "./text.js";
 
 const MOST_ROWS = 12;
 const MOST_NAME_CHARS = 36;
@@ -31,15 +32,6 @@ function ports(title, tensors) {
   if (!tensors.length) return null;
   const row = (tensor) => html("tr", {}, html("td", {class: "mono"}, printable(tensor.name)), html("td", {class: "mono muted"}, `${tensor.type ?? ""} ${shape(tensor.shape)}`));
   return [heading(title), html("table", {}, tensors.map(row))];
-}
-
-function bars(rows) {
-  const most = Math.max(...rows.map((row) => row.size)) || 1;
-  return html(
-    "table",
-    {class: "bars"},
-    rows.map((row) => html("tr", {}, html("td", {}, row.label, html("span", {class: "bar", style: {width: `${(100 * row.size) / most}%`, background: row.colour ?? "var(--c0)"}})), html("td", {class: "right"}, row.text))),
-  );
 }
 
 /** Return the end of a name, which says more than its beginning. */
@@ -109,6 +101,13 @@ function comparisonElements(select) {
 
 const identity = (finding) => [finding.code, finding.line, finding.message].join(" ");
 
+function expectedElements() {
+  const {expected} = report;
+  if (!expected || !expected.outputs.length) return null;
+  const text = (output) => `${relative(output.error ?? Infinity)}; ${relative(output.allowed ?? Infinity)} of an element is explained`;
+  return [heading(`Errors to expect in ${expected.precision}`), table(expected.outputs.map((output) => [printable(output.name), text(output)]))];
+}
+
 function runElements() {
   const {run} = report;
   if (run.state === "failed") {
@@ -140,6 +139,8 @@ export function overview(select) {
       report.findings.length > MOST_FINDINGS && html("p", {class: "muted"}, `and ${report.findings.length - MOST_FINDINGS} more; irrun check lists them`),
     ],
     comparisonElements(select),
+    expectedElements(),
+    runtimeElements(select),
     ports("Inputs", model.inputs),
     ports("Outputs", model.outputs),
     runElements(),

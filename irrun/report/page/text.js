@@ -44,6 +44,8 @@ export function time(seconds) {
 }
 
 export const percent = (share) => `${(share * 100).toFixed(share < 0.0995 ? 1 : 0)}%`;
+/** Return a relative error: in percent if it is large enough to be read as one. */
+export const relative = (error) => (!Number.isFinite(error) ? "an overflow" : error >= 1e-4 ? `${Number((error * 100).toPrecision(2))} %` : error.toExponential(1));
 export const counted = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
 const canvas = document.createElement("canvas").getContext("2d");
