@@ -266,6 +266,20 @@ def test_fake_quantize_saturates() -> None:
     assert kept(result) == {"first", "second"}
 
 
+def test_scales_in_front_of_a_layer_belong_to_it() -> None:
+    """The weight is that of the twin times 2, 4, 8, … by channel, and the values are divided by these."""
+    scales = (2.0 ** np.arange(1, COLUMNS + 1) / 2.0**16).astype(np.float32)
+    node, values = i8(WEIGHT * scales, 0)
+    x = b.parameter([-1, COLUMNS], "f32", name="x")
+    scaled = b.Multiply(x, 1 / scales, name="scaled")
+    model = b.model({"y": b.MatMul(scaled, node, transpose_b=True, name="product")})
+    result = precision(model, {"x": X}, twin=linear(b.constant(WEIGHT)))
+    (layer,) = result.layers
+    assert layer.form == "i8 symmetric, one scale per channel, Multiply"
+    assert layer.snr == pytest.approx(decibels(X @ WEIGHT.T, X @ (values / scales).T), abs=0.01)
+    assert twin_of(result).is_explained
+
+
 # ---------------------------------------------------------------------------------------------
 # the text
 
