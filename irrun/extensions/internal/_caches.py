@@ -51,7 +51,8 @@ def read(cache: np.ndarray, layout: Layout, blocks: np.ndarray, count: int, work
     """
     blocks = blocks[: -(-count // layout.slots)]
     rows = _decoded(cache[blocks], layout, work)
-    rows[blocks < 0] = 0
+    if (blocks < 0).any():
+        rows[blocks < 0] = 0
     heads = rows.shape[1]
     return rows.swapaxes(0, 1).reshape(heads, -1, layout.width)[:, :count]
 
@@ -114,9 +115,9 @@ def _quantized(rows: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def _decoded(blocks: np.ndarray, layout: Layout, work: np.dtype) -> np.ndarray:
-    """Return the rows of whole blocks, [blocks, heads, slots, width]: a new array of the dtype ``work``."""
+    """Return the rows of whole blocks, [blocks, heads, slots, width], in the dtype ``work``; perhaps ``blocks``."""
     if layout.kind == "floats":
-        return blocks.astype(work)
+        return blocks.astype(work, copy=False)
     if layout.kind == "by token":
         parameters = np.ascontiguousarray(blocks[..., :PARAMETERS]).view(np.float32)
         codes = blocks[..., PARAMETERS:]
