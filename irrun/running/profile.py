@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from irrun.base.compiling import COMPILING
 from irrun.base.text import printable, table
 from irrun.kernels.matmul import blas
 from irrun.model import Layer
@@ -38,7 +39,7 @@ class Row:
     bytes: int = 0
     """Bytes of the inputs and outputs of the last call; 0 if it returned views of its inputs, which moves none."""
     times: list[float] = field(default_factory=list)
-    """Seconds of each call, without the steps of bodies."""
+    """Seconds of each call, without the steps of bodies, and without the compilation of kernels."""
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -116,13 +117,14 @@ class Profile:
         self._open: list[list[float]] = []
 
     def before(self, step: Step, inputs: Sequence[np.ndarray | None]) -> None:
-        self._open.append([time.perf_counter(), 0.0])
+        self._open.append([time.perf_counter(), 0.0, COMPILING.seconds])
 
     def after(self, step: Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> None:
         now = time.perf_counter()
-        start, inside = self._open.pop()
+        start, inside, compiled = self._open.pop()
         if self._open:
             self._open[-1][1] += now - start
+            self._open[-1][2] += COMPILING.seconds - compiled
         row = self._rows.get(id(step))
         if row is None:
             types = "+".join(layer.type for layer in step.layers)
@@ -130,7 +132,7 @@ class Profile:
             self._steps.append(step)
         moved = () if _returned_views(step, inputs, outputs) else (*inputs, *outputs)
         row.bytes = sum(a.nbytes for a in moved if isinstance(a, np.ndarray))
-        row.times.append(now - start - inside)
+        row.times.append(now - start - inside - (COMPILING.seconds - compiled))
         self._events.append((row, start, now))
 
     @property

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import irrun
 from irrun import build as b
+from irrun.base.compiling import COMPILING
 from irrun.cli import cli
 from irrun.running.profile import Row
 from places import ROOT
@@ -90,6 +91,26 @@ def test_the_time_of_a_step_is_divided_among_its_layers(monkeypatch: pytest.Monk
     # without the figures of a layer, the step is not divided
     shares = [(s.layer, s.type, s.seconds) for s in profile.shares({1: 6.0, 2: 1.0})]
     assert shares[0] == ("conv … relu", "3 layers, Convolution … ReLU", 8.0)
+
+
+def test_compiling_is_no_time_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step of 9 seconds, of which 5 compile its kernel, in a body whose own step takes 10 seconds in all."""
+    clock = iter([0.0, 0.5, 9.5, 10.0])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(COMPILING, "seconds", 2.0)
+    profile = irrun.Profile()
+    loop: Any
+    inner: Any
+    loop, inner = (
+        SimpleNamespace(layers=(layer(name, "Loop", 1),), kernel=SimpleNamespace(algorithm="", flops=0, out="whole"))
+        for name in ("loop", "inner")
+    )
+    profile.before(loop, [])
+    profile.before(inner, [])
+    monkeypatch.setattr(COMPILING, "seconds", 7.0)
+    profile.after(inner, [], [])
+    profile.after(loop, [], [])
+    assert {row.name: row.times for row in profile.rows} == {"inner": [4.0], "loop": [1.0]}
 
 
 def test_a_view_moves_no_bytes() -> None:
