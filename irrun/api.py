@@ -82,7 +82,7 @@ def load_all(path: PathLike, weights: PathLike | None = None, data: bytes | None
     name, text = str(path), data.decode("utf-8", "replace")
     if is_document(name) or is_prose(name, text) or has_examples(name, text):
         return read_fragments(str(path), data)
-    return [parse(Source(str(path), data), _weights(Path(path), weights))]
+    return [parse(Source(str(path), data), open_weights(Path(path), weights))]
 
 
 _RETRIES: Final = 5
@@ -100,7 +100,7 @@ def _identity(path: PathLike) -> tuple[int, int, int] | None:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _weights(path: Path, named: PathLike | None) -> Weights | None:
+def open_weights(path: Path, named: PathLike | None) -> Weights | None:
     """Return the ``.bin`` file ``named`` or, by default, the one beside the ``.xml`` file; None if that does not exist.
 
     Without ``named``, a Git LFS pointer or a web page in place of the ``.bin`` counts as none, so that the rest of the

@@ -10,12 +10,14 @@ import bisect
 import codecs
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from typing import ClassVar, Final
 from xml.parsers import expat
+
+import numpy as np
 
 __all__ = ["STDIN", "Source", "Span", "codec_of", "encoding_of"]
 
@@ -77,11 +79,11 @@ class Source:
         return self.data if encoding == "utf-8" else text.encode()
 
     @cached_property
-    def _own_lines(self) -> list[str]:
-        return _LINE_END.split(_decode(self.data))
+    def _own_lines(self) -> _Lines:
+        return _Lines(_decode(self.data))
 
     @cached_property
-    def _lines(self) -> Sequence[str]:
+    def _lines(self) -> _Lines:
         return self._own_lines if self.whole is None else _lines_of(self.whole)
 
     def line(self, number: int) -> str:
@@ -138,10 +140,11 @@ class Source:
 
     def _tag_text(self, line: int, column: int) -> str:
         """Return the start tag at a line (from 1) and column (from 0) of ``data``. It may extend over many lines."""
-        lines = self._own_lines
+        count = len(self._own_lines)
         text, begin, more = self.own_line(line), column, 1
-        while (tag := _TAG.match(text, begin)) is None and line + more // 2 < len(lines):
-            text, begin = "\n".join([self.own_line(line)[column:], *lines[line : line + more]]), 0
+        while (tag := _TAG.match(text, begin)) is None and line + more // 2 < count:
+            following = map(self.own_line, range(line + 1, min(line + more, count) + 1))
+            text, begin = "\n".join([self.own_line(line)[column:], *following]), 0
             more *= 2
         return tag[0] if tag else text[begin:].split("\n")[0]
 
@@ -182,15 +185,40 @@ class Source:
             last = begun.start + bisect.bisect_right(self._index.column[begun.start : begun.stop], column - 1) - 1
         else:
             last = begun.start if begun else begun.start - 1
+        return self._lineage(last)
+
+    def at(self, offset: int) -> list[int]:
+        """Return the ordinals of the element that holds a byte of ``utf8`` and of its ancestors, innermost first."""
+        nodes = self._lineage(bisect.bisect_right(self._index.offset, offset) - 1)
+        return [node for node in nodes if offset < self.end(node)]
+
+    def _lineage(self, node: int) -> list[int]:
         nodes: list[int] = []
-        while last >= 0:
-            nodes.append(last)
-            last = self.parent(last)
+        while node >= 0:
+            nodes.append(node)
+            node = self.parent(node)
         return nodes
+
+    def tagged(self, tag: str) -> Iterator[int]:
+        """Yield the ordinals of all elements with the name ``tag``, which must be in lower case."""
+        index = self._index
+        number = index.tags.index(tag) if tag in index.tags else -1
+        return map(int, np.flatnonzero(np.frombuffer(index.tag, index.tag.typecode) == number))
 
     def offset(self, node: int) -> int:
         """Return the byte of ``utf8`` at which the start tag of ``node`` begins."""
         return self._index.offset[node]
+
+    def end(self, node: int) -> int:
+        """Return the byte of ``utf8`` after the end tag of ``node``, or after the tag of an empty element."""
+        end, text = self._index.end[node], self.utf8
+        is_empty_tag = text.endswith(b"/>", 0, end) and text.rfind(b"<", 0, end) == self.offset(node)
+        return end if is_empty_tag else text.find(b">", end) + 1
+
+    def byte(self, line: int, column: int) -> int:
+        """Return the byte of ``utf8`` at a line and column, which count from 1: the reverse of ``place``."""
+        start = self._line_offsets[line - 1]
+        return start + len(self.own_line(line)[: column - 1].encode())
 
     def place(self, offset: int) -> tuple[int, int]:
         """Return the line and column of a byte of ``utf8``. Both count from 1, columns in characters."""
@@ -198,8 +226,8 @@ class Source:
         return line, self._characters(offset) - self._characters(self._line_offsets[line - 1]) + 1
 
     @cached_property
-    def _line_offsets(self) -> list[int]:
-        return [0, *(end.end() for end in re.finditer(rb"\r\n?|\n", self.utf8))]
+    def _line_offsets(self) -> array[int]:
+        return array("l", [0, *(end.end() for end in re.finditer(rb"\r\n?|\n", self.utf8))])
 
     def _characters(self, offset: int) -> int:
         """Return the number of characters before a byte of ``utf8``."""
@@ -241,6 +269,22 @@ class Source:
         return _Index(self.utf8)
 
 
+class _Lines:
+    """The lines of a text, without their ends. Only where they begin is stored: a model may have millions of lines."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._starts = array("l", [0])
+        self._starts.extend(end.end() for end in _LINE_END.finditer(text))
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __getitem__(self, position: int) -> str:
+        end = self._starts[position + 1] if position + 1 < len(self._starts) else len(self._text)
+        return self._text[self._starts[position] : end].rstrip("\r\n")
+
+
 _BLOCK: Final = 1 << 12
 """Bytes of a block. The characters of each block are counted once, so that finding a column stays fast."""
 _CONTINUED: Final = bytes(range(0x80, 0xC0))
@@ -266,13 +310,15 @@ class _Tag:
 class _Index:
     """The positions of all elements of a document: arrays with one entry per element, in the order of the ordinals.
 
-    ``line`` counts from 1 and ``column`` from 0, ``offset`` is in bytes, ``parent`` is an ordinal (-1 for the root),
-    and ``tag`` is an index into ``tags``, the names of elements in lower case.
+    ``line`` counts from 1 and ``column`` from 0, ``offset`` is in bytes, as is ``end``, at which the end tag begins, or
+    the tag of an empty element ends. ``parent`` is an ordinal (-1 for the root), and ``tag`` is an index into ``tags``,
+    the names of elements in lower case.
     """
 
     def __init__(self, data: bytes) -> None:
-        self.line, self.column, self.offset = array("l"), array("l"), array("l")
-        self.parent, self.tag = array("l"), array("l")
+        code = "i" if len(data) < 1 << 31 else "q"
+        self.line, self.column, self.offset, self.end = array(code), array(code), array(code), array(code)
+        self.parent, self.tag = array(code), array(code)
         self.tags: list[str] = []
         numbers: dict[str, int] = {}
         open_elements = [-1]
@@ -284,6 +330,7 @@ class _Index:
             self.line.append(parser.CurrentLineNumber)
             self.column.append(parser.CurrentColumnNumber)
             self.offset.append(parser.CurrentByteIndex)
+            self.end.append(-1)
             tag = tag.lower()
             if tag not in numbers:
                 numbers[tag] = len(self.tags)
@@ -291,7 +338,7 @@ class _Index:
             self.tag.append(numbers[tag])
 
         def end(_tag: str) -> None:
-            open_elements.pop()
+            self.end[open_elements.pop()] = parser.CurrentByteIndex
 
         parser.StartElementHandler = start
         parser.EndElementHandler = end
@@ -356,6 +403,6 @@ def _decode(data: bytes) -> str:
 
 
 @lru_cache(maxsize=1)
-def _lines_of(page: bytes) -> tuple[str, ...]:
+def _lines_of(page: bytes) -> _Lines:
     """Return the lines of a page. They are kept for the next call, because a page may hold many examples."""
-    return tuple(_LINE_END.split(_decode(page)))
+    return _Lines(_decode(page))

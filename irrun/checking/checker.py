@@ -21,16 +21,25 @@ from irrun.checking.ignore import without_ignored
 from irrun.diagnostics import Diagnostic, Report
 from irrun.inference.bind import bind_all
 from irrun.inference.propagate import propagate
+from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed, no_garbage
 from irrun.opdef import Value
 
-__all__ = ["check"]
+__all__ = ["check", "examine"]
 
 
 def check(parsed: Parsed) -> Report:
     """Return all diagnostics of a model, in file order: the problems of its file and those of its layers.
 
     A comment such as ``<!-- irrun: ignore IR401 -->`` in the file suppresses diagnostics.
+    """
+    return examine(parsed)[0]
+
+
+def examine(parsed: Parsed) -> tuple[Report, Trace]:
+    """Return all diagnostics of a model, as ``check``, and its values with the origin of each dim.
+
+    The values are empty if two layers or ports share an id, because the model is then not inferred.
     """
     evidence = Evidence(parsed.model, tuple(parsed.problems))
     if not any(p.code in ("IR101", "IR102") for p in parsed.problems):  # duplicate ids: edges are ambiguous
@@ -44,7 +53,8 @@ def check(parsed: Parsed) -> Report:
     fixes = evidence.problem_fixes
     problems = [replace(p, fix=fixes.get(number, p.fix)) for number, p in enumerate(evidence.problems)]
     diagnostics = sorted((*problems, *evidence.findings), key=_position)
-    return Report(tuple(without_ignored(parsed.model.source, diagnostics)))
+    evidence.bodies.clear()  # they refer to each other, and would stay in memory until garbage is collected
+    return Report(tuple(without_ignored(parsed.model.source, diagnostics))), evidence.trace
 
 
 def _position(diagnostic: Diagnostic) -> tuple[int, int]:

@@ -47,11 +47,15 @@ class Explanation:
     counted in one line, unless ``everything`` is true.
     """
 
-    def __init__(self, asked: Asked, *, everything: bool = False, most: int | None = None) -> None:
-        """``most`` limits the number of steps in the text of each dim; ``…`` marks a cut."""
+    def __init__(self, asked: Asked, *, everything: bool = False, most: int | None = None, far: int = FAR) -> None:
+        """``most`` limits the number of steps in the text of each dim, and ``far`` the layers that a step skips.
+
+        ``…`` marks a cut.
+        """
         self.asked = asked
         self.everything = everything
         self.most = most
+        self.far = far
 
     @property
     def refused(self) -> str | None:
@@ -67,7 +71,7 @@ class Explanation:
         return [p for p in places if self.asked.axis is None or (p.index == self.asked.axis and not p.is_element)]
 
     def __str__(self) -> str:
-        chains = _Chains(self.everything)
+        chains = _Chains(self.everything, self.far)
         lines: list[str] = []
         for output in self.asked.outputs:
             lines.append(self._title(output))

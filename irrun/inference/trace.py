@@ -177,6 +177,17 @@ class Trace:
                 for body in self.bodies(id).values():
                     yield from body.all()
 
+    def forget(self) -> None:
+        """Forget the steps that were found, and the traces of bodies, which refer back to this trace.
+
+        The memory of a trace is then free as soon as nobody uses it, without a collection of garbage.
+        """
+        for bodies in self._bodies.values():
+            for body in bodies.values():
+                body.forget()
+        for known in (self._bodies, self._runs, self._derivations, self.strides, self.ends):
+            known.clear()
+
     # -- places and steps -------------------------------------------------------------------------
 
     def places(self, id: int, output: int) -> Iterator[Place]:

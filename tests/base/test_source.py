@@ -201,3 +201,19 @@ def test_every_start_tag_is_found_where_it_stands(parts: list[str]) -> None:
             found = source.span(node)
             assert (found.line, found.column) == (number, tag.start() + 1)
             node += 1
+
+
+def test_elements_at_a_byte() -> None:
+    """An element holds its bytes from its start tag to the end of its end tag."""
+    text = "<a>\n<b x='1'/><c>é<D/></c></a>\n"
+    source = Source("x.xml", text.encode())
+    ends = {0: "</a>", 1: "<b x='1'/>", 2: "</c>", 3: "<D/>"}
+    for node, end in ends.items():
+        assert source.end(node) == len(text[: text.index(end) + len(end)].encode())
+    at = {"<b": [1, 0], "<c": [2, 0], "é": [2, 0], "<D": [3, 2, 0], "</c": [2, 0], "</a": [0]}
+    for place, nodes in at.items():
+        assert source.at(len(text[: text.index(place)].encode())) == nodes
+    assert source.at(len(text.encode()) - 1) == []
+    assert [list(source.tagged(tag)) for tag in ("b", "d", "e")] == [[1], [3], []]
+    for offset in (0, 4, text.index("é"), len(text.encode()) - 2):
+        assert source.byte(*source.place(offset)) == offset
