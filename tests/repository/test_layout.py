@@ -58,8 +58,9 @@ FOLDERS: dict[str, set[str]] = {
     "report": {"base", "inference", "ir", "checking", "planning", "running", "api", "engines", "debug"},
     "testing": {"base", "inference", "ir", "checking", "running", "api", "growing", "debug"},
     "compat": {"base", "inference", "ir", "running", "api", "surgery"},
+    "server": {"base", "inference", "ir", "checking", "api"},
     "cli": {"base", "kernels", "inference", "ir", "checking", "planning", "running", "api"}
-    | {"arrays", "fleet", "surgery", "genai", "engines", "conformance", "fuzz", "debug", "report"},
+    | {"arrays", "fleet", "surgery", "genai", "engines", "conformance", "fuzz", "debug", "report", "server"},
     "entry": {"base", "checking", "running", "api", "testing", "cli"},
 }
 """The folders from the foundation up, and what each may import. A folder may always import itself.
@@ -87,6 +88,10 @@ OUTSIDE = {
     "click": {"cli"},
     "rich": {"cli", "checking"},
     "jinja2": {"genai"},
+    "lsprotocol": {"server"},
+    "pygls": {"server"},
+    "mcp": {"server"},
+    "pydantic": {"server"},
     "PIL": {"arrays"},
     "zarr": {"fleet"},
     "dask": {"fleet"},

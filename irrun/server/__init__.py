@@ -1,0 +1,1 @@
+"""Servers for editors and agents: the Language Server Protocol, and the Model Context Protocol."""
