@@ -80,7 +80,8 @@ def grouped_product(rows: np.ndarray, shared: np.ndarray) -> np.ndarray:
 
     Each head of ``shared`` serves the same number of consecutive heads.
     """
-    groups = rows.reshape(*rows.shape[:-3], shared.shape[-3], -1, *rows.shape[-2:])
+    each = rows.shape[-3] // shared.shape[-3]
+    groups = rows.reshape(*rows.shape[:-3], shared.shape[-3], each, *rows.shape[-2:])
     return (groups @ shared[..., None, :, :]).reshape(*rows.shape[:-1], shared.shape[-1])
 
 

@@ -111,7 +111,7 @@ class SparseAttentionIndexer(Op):
             scores = np.maximum(query @ keys[:, None].swapaxes(-1, -2), 0)  # batch, heads, queries, blocks
             if index_weights is not None:
                 scores = scores * widened(index_weights).swapaxes(-1, -2)[..., None]
-            scores = scores.reshape(batch, selections, heads // selections, queries, -1).sum(2)
+            scores = scores.reshape(batch, selections, heads // selections, *scores.shape[2:]).sum(2)
         indices = np.full((batch, selections, queries, width), -1, self.index_element_type.dtype)
         count = np.zeros(indices.shape[:-1], indices.dtype)
         for number in range(queries):
@@ -227,7 +227,8 @@ class BlockSparseAttention(Op):
         rows = block_indices if block_count is not None else block_indices[:, None]
         queries, keys, values = map(widened, (query, key, value))
         heads, length, count = query.shape[1], query.shape[2], key.shape[2]
-        factor = queries.shape[-1] ** -0.5 if scale is None else widened(scale).item()
+        with np.errstate(divide="ignore"):  # a size of 0 makes an infinite scale of scores of 0
+            factor = 1 / np.sqrt(np.float64(queries.shape[-1])) if scale is None else widened(scale).item()
         owner = np.arange(count) // self.compress_ratio  # the block of each key
         positions = np.arange(count - length, count)[:, None]
         own = (owner == (positions + 1) // self.compress_ratio) & (np.arange(count) <= positions)

@@ -49,7 +49,7 @@ class _GatherMatmul(Op):
 
     def multiplied(self, a: np.ndarray, b: np.ndarray, indices: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
         """Return for each slot and row the product of the row and the matrix of its expert."""
-        rows, matrices = widened(a), widened(b.reshape(*b.shape[:2], -1))
+        rows, matrices = widened(a), widened(b.reshape(*b.shape[:2], a.shape[-1]))
         output = np.zeros((indices.shape[1], indices.shape[0], b.shape[1]), rows.dtype)
         rows = np.broadcast_to(rows, (indices.shape[1], *rows.shape[1:]))
         with np.errstate(all="ignore"):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from irrun.extensions.internal._layouts import Layouts, widened
-from irrun.opdef import Op, Revision, Site, Value, attr, op, ports, variadic
+from irrun.opdef import Op, Refused, Revision, Site, Value, attr, op, ports, variadic
 from irrun.types import Dim, product
 
 _GEMM2, _GEMM3 = "GEMM2_BIAS_SWIGLU_CLAMP", "GEMM3_SWIGLU"
@@ -46,11 +47,14 @@ class MOE(Op):
     C4  The weights have these layouts, in which dims of the same name are equal; a bias (experts, 1, columns) may be
         empty.
     C5  Each index is an expert.
+    C6  ``gate_idx`` is 0, and ``activation_type`` is SWIGLU: OpenVINO writes these attributes, which no page defines.
     """
 
     expert_type = attr.choice(_GEMM2, _GEMM3)
     expert_alpha = attr.float(0.0)
     expert_beta = attr.float(1.0)
+    gate_idx = attr.int(0)
+    activation_type = attr.choice("SWIGLU", "GEGLU_TANH", "GEGLU_ERF", default="SWIGLU")
     inputs = ports(hidden_states="T", routing_weights="T", router_topk_output_indices="T_IND", weights=variadic("T"))
     types = {"T": "float", "T_IND": "i32 i64"}
     revisions = (
@@ -58,6 +62,7 @@ class MOE(Op):
             "",
             "95359d3422ee4a9cbcdefb04e5cf002c76d26d02",
             "the first page that is stored: expert_alpha is the factor of swish, expert_beta the bound of the clamp",
+            without=("gate_idx", "activation_type"),
             defaults={"expert_alpha": 1.0, "expert_beta": 0.0},
         ),
         Revision(
@@ -72,12 +77,22 @@ class MOE(Op):
         each = [product(w.shape.dims[1:]) * 2 for w in weights if w is not None and w.shape.dims and len(w.shape) == 3]
         return Dim.unknown() if indices is None else indices.shape.count() * sum(each, Dim(0))
 
+    def doubts(self, at: Site, *inputs: Value) -> Iterator[Refused]:
+        if self.expert_type == _GEMM2 and self.expert_alpha < self.expert_beta:
+            message = (
+                f"expert_alpha {self.expert_alpha:g} is the bound of the clamp, and less than the factor of swish, "
+                f"expert_beta {self.expert_beta:g}; in revision {self.revisions[0]}, they are exchanged"
+            )
+            yield Refused(message, None, "exchange the two if the file is of this revision", "IR406")
+
     def infer(
         self, at: Site, hidden_states: Value, routing_weights: Value, router_topk_output_indices: Value, *weights: Value
     ) -> Value:
         states, indices = hidden_states.shape, router_topk_output_indices.shape
         at.require(states.rank is None or states.rank >= 2, "C1", f"hidden_states is {states}")
         at.require(indices.rank is None or indices.rank >= 1, "C1", "router_topk_output_indices is a scalar")
+        message = f"gate_idx is {self.gate_idx}, activation_type {self.activation_type}"
+        at.require(self.gate_idx in (None, 0) and self.activation_type in (None, "SWIGLU"), "C6", message)
         names = _NAMES[self.expert_type]
         counts = (3,) if self.expert_type == _GEMM3 else (3, 4)
         message = f"{self.expert_type} has {len(weights)} inputs behind the indices, not {', '.join(names)}"
@@ -125,9 +140,9 @@ class MOE(Op):
         router_topk_output_indices: np.ndarray,
         *weights: np.ndarray,
     ) -> np.ndarray:
-        tokens = widened(hidden_states).reshape(-1, hidden_states.shape[-1])
+        tokens = widened(hidden_states).reshape(math.prod(hidden_states.shape[:-1]), hidden_states.shape[-1])
         given = [widened(weight) for weight in weights]
-        indices = router_topk_output_indices.reshape(len(tokens), -1)
+        indices = router_topk_output_indices.reshape(len(tokens), router_topk_output_indices.shape[-1])
         routing = widened(routing_weights)
         dense = routing.size != indices.size or (
             routing.ndim == 4 and indices.shape != router_topk_output_indices.shape
@@ -135,9 +150,9 @@ class MOE(Op):
         output = np.zeros(tokens.shape, tokens.dtype)
         with np.errstate(all="ignore"):
             for expert in range(len(given[0])):
-                own = [weight[expert] if weight.size else weight.dtype.type(0) for weight in given]
+                own = [weight[expert] if weight.ndim == 3 else weight.dtype.type(0) for weight in given]
                 if dense:
-                    output += self._expert(tokens, *own) * routing[expert].reshape(-1, 1)
+                    output += self._expert(tokens, *own) * routing[expert].reshape(len(tokens), 1)
                     continue
                 rows, slots = np.nonzero(indices == expert)
                 share = routing.reshape(indices.shape)[rows, slots, None]

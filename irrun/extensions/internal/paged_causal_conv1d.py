@@ -102,7 +102,7 @@ class PagedCausalConv1D(Updating):
 
         def step(state: np.ndarray, token: int) -> tuple[np.ndarray, np.ndarray]:
             state = np.concatenate((state[:, 1:], tokens[token][:, None]), 1) if width else state
-            window = np.repeat(state.reshape(-1, group, width), group, 0)
+            window = np.repeat(state.reshape(len(filters) // group, group, width), group, 0)
             return state, (window * filters).sum((1, 2)) + bias
 
         with np.errstate(all="ignore"):

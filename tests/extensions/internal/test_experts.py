@@ -10,7 +10,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from internal_operations import ran
+from internal_operations import made, ran
+from irrun.opdef import Site
 
 
 def _draw(seed: int) -> Callable[..., np.ndarray]:
@@ -105,6 +106,21 @@ def test_revisions_of_moe_differ() -> None:
     gates = [inputs[0][t] @ inputs[3][e] + inputs[4][e, 0] for t in range(3) for e in ROWS[t]]
     assert min(gate[1::2].min() for gate in gates) > 0  # the clamp takes all of them to 0
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "doubtful"),
+    [
+        ({"expert_alpha": 7.0, "expert_beta": 1.702}, False),
+        ({"expert_alpha": 1.702, "expert_beta": 7.0}, True),
+        ({}, True),
+        ({"expert_type": "GEMM3_SWIGLU"}, False),
+    ],
+)
+def test_a_file_of_the_first_revision_is_doubtful(attributes: dict[str, Any], doubtful: bool) -> None:
+    """gpt-oss clamps to 7 and has the factor 1.702: in a file of commit 95359d3, the two are exchanged."""
+    op = made("MOE", 7, {"expert_type": "GEMM2_BIAS_SWIGLU_CLAMP", **attributes})
+    assert [(doubt.code, "95359d3" in str(doubt)) for doubt in op.doubts(Site())] == [("IR406", True)] * doubtful
 
 
 @pytest.mark.parametrize("slots", [1, 2])

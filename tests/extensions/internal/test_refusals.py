@@ -158,6 +158,8 @@ BROKEN: Final = [
     Broken("MOE", "C4", "inter-size", {5: f(4, 4, 4)}),
     Broken("MOE", "C4", "odd", {3: f(4, 4, 7), 4: f(4, 1, 7)}),
     Broken("MOE", "C4", "experts", {6: f(3, 1, 4)}),
+    Broken("MOE", "C6", "gate", attributes={"gate_idx": 1}),
+    Broken("MOE", "C6", "activation", attributes={"activation_type": "GEGLU_ERF"}),
     Broken("MOE", "C5", "beyond", {2: Value.of(np.array([[0, 2], [1, 4], [2, 2]], np.int32))}),
     *(Broken(type, clause, name, inputs) for type in ("GatherMatmul", "GatherMatmulCompressed")
       for clause, name, inputs in [
