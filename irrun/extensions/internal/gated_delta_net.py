@@ -71,7 +71,7 @@ class GatedDeltaNet(_DeltaRule):
     C4  With ``use_qk_l2norm``, ``q_l2_norm_eps`` and ``k_l2_norm_eps`` are positive.
     """
 
-    use_qk_l2norm = attr.bool(default=False, aliases=("fuse_qk_l2norm",))  # the alias is what OpenVINO reads and writes
+    use_qk_l2norm = attr.bool(default=False, aliases=("fuse_qk_l2norm",))  # the alias is what OpenVINO reads
     inputs = ports(query="T", key="T", value="T", recurrent_state="T_STATE", gate="T", beta="T_BETA")
     types = {"T": "float", "T_STATE": "float", "T_BETA": "float"}
     outputs = 2
