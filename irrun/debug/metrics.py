@@ -107,6 +107,12 @@ def measure(
     return sums.measurement()
 
 
+def tolerated(reference: np.ndarray, rtol: float, atol: float) -> np.ndarray:
+    """Return how far each element may be from that of ``reference``."""
+    magnitude = np.abs(reference.astype(np.float64))
+    return atol + rtol * np.maximum(magnitude, _rms(reference))
+
+
 def is_outside(frontier: Frontier, rtol: float, atol: float) -> bool:
     """Return whether an element was outside for these tolerances, within a hundredth of ``rtol``."""
     return any(not error <= atol + rtol * magnitude for magnitude, error in frontier)

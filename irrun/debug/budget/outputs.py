@@ -10,12 +10,12 @@ import numpy as np
 
 from irrun.debug.budget.noise import pooled
 from irrun.debug.budget.own import compared
-from irrun.debug.budget.precisions import InEffect, is_kept, reads_compressed, reads_rounded
+from irrun.debug.budget.precisions import InEffect, cache_step, is_kept, reads_compressed, reads_rounded
 from irrun.debug.budget.saturation import SATURATING, Saturation
 from irrun.debug.low_precision.formats import is_float
 from irrun.debug.low_precision.simulation import Arrays, Behaviour, Deployed, Run, Simulation, Style, run_true
-from irrun.debug.low_precision.units import Unit
-from irrun.debug.metrics import Budget
+from irrun.debug.low_precision.units import Output, Unit
+from irrun.debug.metrics import Budget, tolerated
 from irrun.diagnostics import IrrunError
 from irrun.model import Model
 from irrun.running.live import default_max_memory
@@ -30,8 +30,11 @@ _DRAWS: Final = 2
 _F32: Final = 2.0**-22
 _GROUPS: Final = 2.0**-8
 """The roundoff of products whose activations are quantized in groups, relative to the greatest of a row."""
-_CACHES: Final = {"u8": 255, "i8": 255, "u4": 15, "i4": 15}
-"""The steps of the range of a token, by the type in which attention keeps keys and values."""
+_MOVING: Final = frozenset(
+    """Concat Convert Gather Reshape ScatterElementsUpdate ScatterNDUpdate ScatterUpdate Slice Squeeze StridedSlice
+    Transpose Unsqueeze""".split()  # noqa: SIM905
+)
+"""Operations between a ReadValue and its Assign that compute nothing: a cache grows, or a slot of it is filled."""
 
 
 @dataclass
@@ -79,8 +82,10 @@ class Accumulated:
                 results.append(outputs)
         self._true, self._draws = results[0] if results else [], results[1:]
 
-    def judged(self, position: int, first: np.ndarray, second: np.ndarray, rtol: float, atol: float) -> Budget | None:
-        """Return the error of an output of the candidate beside its budget, or None if the budget is not known.
+    def allowed(
+        self, position: int, first: np.ndarray, second: np.ndarray, rtol: float, atol: float
+    ) -> np.ndarray | None:
+        """Return how far each element of an output of the candidate may be from the reference's, None if not known.
 
         What ``rtol`` and ``atol`` allow is explained in any precision.
         """
@@ -91,12 +96,15 @@ class Accumulated:
         if any(draw.shape != true.shape or true.shape != first.shape for draw in draws):
             return None
         with np.errstate(all="ignore"):
-            wide = first.astype(np.float64)
-            scale = np.sqrt(np.mean(np.square(np.where(np.isfinite(wide), wide, 0)))) if wide.size else 0.0
-            allowed = allowed_around(true, draws, self._flips) + atol + rtol * np.maximum(np.abs(wide), scale)
-            form = next((side.type for side in self.sides if side.type != "f32"), "f32")
-            if not wide.size:
-                return None
+            return allowed_around(true, draws, self._flips) + tolerated(first, rtol, atol)
+
+    def judged(self, position: int, first: np.ndarray, second: np.ndarray, allowed: np.ndarray) -> Budget | None:
+        """Return the error of an output of the candidate beside its budget, or None if the output has no element."""
+        form = next((side.type for side in self.sides if side.type != "f32"), "f32")
+        wide, true = first.astype(np.float64), self._true[position]
+        if not wide.size:
+            return None
+        with np.errstate(all="ignore"):
             budget = compared(form, wide, wide, second, allowed)
             if budget.is_explained or not self._saturated or not is_float(true):
                 return budget
@@ -147,11 +155,22 @@ class _Rounding:
 
     sides: Sequence[InEffect]
     rng: np.random.Generator
+    _held: set[Output] = field(default_factory=set)
+    """The outputs that move what variables hold. Earlier runs have rounded these values: they are not rounded again."""
 
     def __call__(self, unit: Unit, inputs: Arrays, run: Run) -> tuple[np.ndarray, ...]:
-        return tuple(self._rounded(unit, output) for output in run(*inputs))
+        held = [origin is not None and origin.outputs and origin.outputs <= self._held for origin in unit.inputs]
+        if unit.op.type != "ReadValue" and not (unit.op.type in _MOVING and any(held)):
+            return tuple(self._rounded(unit, output, is_new=is_kept(unit)) for output in run(*inputs))
+        self._held.update((unit.name, port) for port in range(len(unit.layer.outputs)))
+        arrays = [
+            array if array is None or is_held else self._rounded(unit, array, is_new=True)
+            for array, is_held in zip(inputs, held, strict=True)
+        ]
+        return run(*arrays)
 
-    def _rounded(self, unit: Unit, output: np.ndarray) -> np.ndarray:
+    def _rounded(self, unit: Unit, output: np.ndarray, *, is_new: bool) -> np.ndarray:
+        """Return a value with roundings at random. One that ``is_new`` in a variable also has those of the cache."""
         if not is_float(output) or not output.size:
             return output
         roundoff = _F32
@@ -166,7 +185,7 @@ class _Rounding:
         step = 0.0
         if any(side.group for side in self.sides) and reads_compressed(unit):
             step = np.abs(output).max(axis=-1, keepdims=True) * _GROUPS
-        if is_kept(unit) and (steps := [_CACHES[side.cache] for side in self.sides if side.cache in _CACHES]):
-            step = step + np.ptp(output, axis=-1, keepdims=True) / min(steps)
+        if is_new and (steps := [side.steps for side in self.sides if side.steps]):
+            step = step + cache_step(output, min(steps))
         moved = moved + step * self.rng.uniform(-1, 1, output.shape)
         return moved.astype(output.dtype)

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from irrun.debug.budget.noise import moved, pooled
-from irrun.debug.budget.precisions import InEffect, reads_compressed
+from irrun.debug.budget.precisions import InEffect, cache_step, reads_compressed
 from irrun.debug.budget.saturation import SATURATING
 from irrun.debug.low_precision.families import is_convolution
 from irrun.debug.low_precision.formats import FORMATS, Format, is_float
@@ -50,6 +50,9 @@ _COMPOSITE: Final = frozenset(
     ScaledDotProductAttention""".split()  # noqa: SIM905
 )
 """Operations whose own intermediate values an engine may round to its precision."""
+_COPIES: Final = 32.0
+"""What a variable may differ by from the value that it was assigned, in roundoffs relative to the root mean square. An
+engine may show both in different copies of the model, each with roundings of all the layers before."""
 _SUMS: Final = ("Add", "Subtract")
 """Operations that engines fuse with those before them, as in rotary embeddings: the products that an engine shows are
 rounded to its precision, and those that it adds are not."""
@@ -73,8 +76,9 @@ def own_error(
     """Return the own error of an output that was ``observed``, beside what it should be on the same inputs: ``true``.
 
     The layer may have computed in f32, or as the ``side`` may do: with inputs and constants in its format, beside
-    compressed weights with inputs that are quantized in groups, or with sums of products that saturate. The sharpest
-    form that explains the value counts; without one, the form that comes nearest.
+    compressed weights with inputs that are quantized in groups, or with sums of products that saturate. A variable may
+    hold keys or values in the type of the cache. The sharpest form that explains the value counts; without one, the
+    form that comes nearest.
     """
     if true.shape != observed.shape:
         return Budget(math.inf, math.inf, 0.0, None, "")
@@ -101,9 +105,16 @@ def _forms(
     side: InEffect,
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:  # fmt: skip
     """Yield the forms in which a layer may compute: a name, the value, and what is allowed around it."""
-    stored = noise + last_place(true, _bits(observed), 1.0)
-    yield "f32", true, stored
     format, group = side.of_layer(unit.name), side.group
+    stored = noise + last_place(true, _bits(observed), 1.0)
+    if unit.op.type == "ReadValue":
+        roundoff = _F32 if format is None else 2.0 ** -(_bits_of(format) + 1)
+        stored = stored + _COPIES * roundoff * rms(true)
+        yield ("f32" if format is None else format.name), true, stored
+        if side.steps:
+            yield f"a cache in {side.cache}", true, stored + _FACTOR * cache_step(true, side.steps)
+        return
+    yield "f32", true, stored
     if reading.lost is not None:
         yield SATURATING, true + reading.lost, stored
     bits = _bits(observed) if format is None else _bits_of(format)

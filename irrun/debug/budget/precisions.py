@@ -6,14 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from irrun.base.processor import adds_bytes_exactly
 from irrun.debug.low_precision.formats import FORMATS, Format
 from irrun.debug.low_precision.units import Unit
 from irrun.model import Layer, is_constant
 
-__all__ = ["InEffect", "is_kept", "reads_compressed", "reads_rounded"]
+__all__ = ["InEffect", "cache_step", "is_kept", "reads_compressed", "reads_rounded"]
 
 _INTEGERS: Final = ("u4", "i4", "u8", "i8")
+_STEPS: Final = {"u8": 255, "i8": 255, "u4": 15, "i4": 15}
+"""The steps of the range of a token, by the type in which attention keeps keys and values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,25 @@ class InEffect:
         saturates = integers and not adds_bytes_exactly()
         return InEffect(type if type in FORMATS else "f32", cache, groups, integers, saturates)
 
+    def __str__(self) -> str:
+        return self.type if self.cache == self.type else f"{self.type} with a cache in {self.cache}"
+
+    @property
+    def steps(self) -> int:
+        """The steps into which the cache divides the range of each token in each head; 0 for a cache of floats."""
+        return _STEPS.get(self.cache, 0)
+
     def of_layer(self, name: str) -> Format | None:
         """Return the format in which a layer may compute, beside f32; None for f32 alone.
 
         An engine that reports the precision of each layer belongs here.
         """
         return FORMATS.get(self.type)
+
+
+def cache_step(value: np.ndarray, steps: int) -> np.ndarray:
+    """Return how far keys or values, [..., head size], may move when they are quantized in ``steps``."""
+    return np.ptp(value, axis=-1, keepdims=True) / steps if value.ndim and value.size else np.zeros(value.shape)
 
 
 def reads_compressed(unit: Unit) -> bool:

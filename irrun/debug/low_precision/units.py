@@ -99,9 +99,10 @@ class Scope:
         kinds = {origin.kind for origin in present}
         name = self.prefix + self.plan.model.unique_names[layer.id]
         kind: Kind = "value"
-        if step.op.pure and not step.needed and present and kinds == {"constant"}:
+        follows = step.op.pure and not step.needed and bool(present)  # a variable holds values of earlier runs
+        if follows and kinds == {"constant"}:
             kind = "constant"
-        elif step.op.type in _SHAPES or (present and "shape" in kinds and kinds <= {"constant", "shape"}):
+        elif step.op.type in _SHAPES or (follows and "shape" in kinds and kinds <= {"constant", "shape"}):
             kind = "shape"
         is_simulated = kind == "value" and "stream" not in step.needed
         rank = self.plan.values[layer.id, 0].rank if layer.outputs else 0
