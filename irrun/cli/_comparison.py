@@ -11,6 +11,7 @@ from rich.text import Text
 
 from irrun.base.text import counted, printable
 from irrun.cli import _terminal
+from irrun.cli._tokens import show_other_token, show_steps
 from irrun.debug import Budget, Comparison, Conduct, First, InputError, InputPair, Layer, Measurement, SideFailure
 from irrun.debug.budget import SATURATING
 from irrun.engines import Crash, Refusal, parse_side
@@ -41,6 +42,7 @@ def show(out: Console, comparison: Comparison) -> None:
         out.print()
         _terminal.title(out, "outputs")
         _table(out, comparison.outputs, with_type=False)
+    show_steps(out, comparison)
     differing = [layer for layer in comparison.layers if not layer.agrees]
     if differing:
         out.print()
@@ -60,10 +62,11 @@ def show(out: Console, comparison: Comparison) -> None:
     elif comparison.agrees:
         _show_agreement(out, comparison)
     elif comparison.first is not None:
-        _show_first(out, comparison.first, comparison.samples)
+        _show_first(out, comparison.first, comparison)
     else:
         _show_outputs_only(out, comparison)
     if comparison.failure is None:
+        show_other_token(out, comparison)
         _show_conduct(out, comparison.conduct)
         _show_unseen(out, comparison)
         _show_default(out, comparison)
@@ -173,7 +176,7 @@ def _show_agreement(out: Console, comparison: Comparison) -> None:
     parts = [counted(len(comparison.outputs), "output")]
     if comparison.layers:
         parts.append(counted(len(comparison.layers), "layer output"))
-    out.print(Text(f"agree: {' and '.join(parts)}, {counted(comparison.samples, 'sample')}", "bold green"))
+    out.print(Text(f"agree: {' and '.join(parts)}, {counted(comparison.samples, _sample(comparison))}", "bold green"))
     if drifting := comparison.drifting:
         verb = "drifts" if len(drifting) == 1 else "drift"
         out.print(f"   = {counted(len(drifting), 'inner value')} {verb}: right for inputs that have errors themselves")
@@ -233,7 +236,11 @@ def _show_default(out: Console, comparison: Comparison) -> None:
             return
 
 
-def _show_first(out: Console, first: First, samples: int) -> None:
+def _sample(comparison: Comparison) -> str:
+    return "step" if comparison.steps else "sample"
+
+
+def _show_first(out: Console, first: First, comparison: Comparison) -> None:
     layer = first.layer
     out.print(Text(f'differ: the first divergence is {layer.type} "{printable(layer.label)}"', "bold red"))
     if layer.file is not None:
@@ -241,8 +248,8 @@ def _show_first(out: Console, first: First, samples: int) -> None:
     notes = []
     if layer.candidate != layer.label:
         notes.append(f'it is called "{printable(layer.candidate)}" in the candidate')
-    if samples > 1:
-        notes.append(f"sample {layer.sample + 1} of {samples}")
+    if comparison.samples > 1:
+        notes.append(f"{_sample(comparison)} {layer.sample + 1} of {comparison.samples}")
     if layer.iteration is not None:
         notes.append(f"iteration {layer.iteration}")
     m = layer.measurement

@@ -30,7 +30,8 @@ from irrun.cli._exclusions import Exclusion, refuse
 from irrun.cli._execution import PATIENCE
 from irrun.cli._options import format_option, new_file
 from irrun.cli._settings import with_settings
-from irrun.debug import Comparator, Comparison, Tolerances, compare, record
+from irrun.cli._tokens import EXCLUSIONS, TokenOptions, token_options
+from irrun.debug import Comparator, Comparison, Tolerances, compare, compare_tokens, record
 from irrun.debug.measurements import apply_tolerances, read_measurements, write_measurements
 from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import KINDS
@@ -49,7 +50,7 @@ The kinds are:
 
 OPTIONS are such as device=GPU,precision=f16,threads=4,python=PATH. Both run on the same inputs. Outputs and inner
 values are compared, and the first divergence is named. An input that is passed several times, or as a folder, has
-several samples.
+several samples. --prompt or --tokens compares language models token by token.
 
 Exit status: 0 both agree, 1 they differ, or one refuses, crashes or takes too long, 2 bad usage or an unreadable
 input.
@@ -58,6 +59,7 @@ input.
 
 _EXCLUSIONS: Final = (
     Exclusion(("--from",), "--from runs nothing; leave out REFERENCE and CANDIDATE", others=("reference",)),
+    *EXCLUSIONS,
 )
 
 
@@ -69,6 +71,7 @@ class Settings:
     candidate: str | None
     weights: str | None
     sample: SampleOptions
+    token: TokenOptions
     renames: Mapping[str, str]
     keep_state: bool
     outputs_only: bool
@@ -85,6 +88,7 @@ class Settings:
 @click.argument("candidate", metavar="[CANDIDATE]", required=False)
 @model_options
 @sample_options
+@token_options
 @map_option
 @click.option("--keep-state", is_flag=True, help="Keep the state of a model from sample to sample.")
 @click.option("--outputs-only", is_flag=True, help="Compare no inner values.")
@@ -112,18 +116,22 @@ def _compare(settings: Settings, tolerances: Tolerances) -> Comparison:
         raise click.UsageError("pass REFERENCE and CANDIDATE, such as openvino:model.xml model.xml")
     target = None if settings.save is None else new_file(settings.save, "--save")
     with _Bar(_terminal.console(stderr=True)) as bar:
-        comparison = compare(
-            *sides(settings.reference, settings.candidate, settings.weights),
-            settings.sample.drawn(settings.limit.memory),
-            layers=not settings.outputs_only,
-            keep_state=settings.keep_state,
-            tolerances=tolerances,
-            renames=settings.renames,
-            comparator=None if settings.comparator is None else _imported(settings.comparator),
-            limits=settings.limit.limits,
-            frontier=target is not None,
-            on_value=bar.show,
-        )
+        both = sides(settings.reference, settings.candidate, settings.weights)
+        shared: dict[str, Any] = {
+            "layers": not settings.outputs_only,
+            "tolerances": tolerances,
+            "renames": settings.renames,
+            "comparator": None if settings.comparator is None else _imported(settings.comparator),
+            "limits": settings.limit.limits,
+            "frontier": target is not None,
+            "on_value": bar.show,
+        }
+        if settings.token.is_passed:
+            prompt = settings.token.prompted(settings.sample.inputs, settings.limit.memory)
+            comparison = compare_tokens(*both, prompt, settings.token.count, **shared)
+        else:
+            drawn = settings.sample.drawn(settings.limit.memory)
+            comparison = compare(*both, drawn, keep_state=settings.keep_state, **shared)
     if target is not None:
         write_measurements(comparison, target)
     return comparison

@@ -8,8 +8,9 @@ from irrun.debug.low_precision.results import Kept, Precision, Quantizer, Sensit
 from irrun.debug.low_precision.simulate import precision
 from irrun.debug.metrics import Budget, Measurement, measure
 from irrun.debug.pairing import InputPair, Pairing, by_name, by_name_or_structure
-from irrun.debug.results import Comparison, Conduct, First, InputError, Layer, SideFailure, record
+from irrun.debug.results import Comparison, Conduct, First, InputError, Layer, SideFailure, Step, record
 from irrun.debug.subjects import Subject
+from irrun.debug.tokens import compare_tokens
 from irrun.debug.tolerances import Limit, Tolerances, read_tolerances
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Quantizer",
     "Sensitivity",
     "SideFailure",
+    "Step",
     "Subject",
     "Tolerances",
     "Twin",
@@ -43,6 +45,7 @@ __all__ = [
     "by_name",
     "by_name_or_structure",
     "compare",
+    "compare_tokens",
     "diff",
     "match",
     "measure",

@@ -17,7 +17,7 @@ from irrun.debug.results import VERDICTS, Comparison, SideFailure, nothing_to_co
 from irrun.debug.rounds import OnValue, Role, Rounds
 from irrun.debug.shelf import Shelf
 from irrun.debug.subjects import Subject, model_of
-from irrun.debug.tallies import Comparator, Settings, Tallies
+from irrun.debug.tallies import Comparator, OnOutput, Settings, Tallies
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import (
@@ -53,6 +53,7 @@ def compare(
     frontier: bool = False,
     running: tuple[Engine, Engine] | None = None,
     on_value: OnValue | None = None,
+    on_output: OnOutput | None = None,
 ) -> Comparison:
     """Run two sides on the same inputs, and return how far the candidate is from the reference.
 
@@ -63,7 +64,8 @@ def compare(
       inputs, the other side runs on them.
     - ``layers`` compares inner values as well, paired by ``pairing``. The values of the reference wait on disk, at most
       1 GiB of them. Its process ends before the candidate runs, so that memory is needed for one model at a time.
-    - ``keep_state`` keeps the state of a model from sample to sample. Otherwise each sample begins with a reset.
+    - ``keep_state`` keeps the state of a model from sample to sample. Otherwise each sample begins with a reset. Inner
+      values are then compared up to the first sample in which a budget finds a layer wrong.
     - ``tolerances`` are those of each value, and ``comparator`` decides instead of them. Without both, and if irrun
       runs the reference's model, budgets decide: what the precisions in effect explain on this input.
     - ``limits`` are those of each engine. A side that refuses the model, crashes or takes too long gives a verdict.
@@ -72,6 +74,7 @@ def compare(
     - ``frontier`` keeps what is needed to apply other tolerances to the result.
     - ``running`` are engines of both sides that are open already, to save the time of their start. They stay open.
     - ``on_value`` is called for each inner value that a side has computed, to show the progress: see ``OnValue``.
+    - ``on_output`` is called for each output of each sample: see ``OnOutput``.
 
     Raises EngineError: IR701 for a text that is no side, IR702 for an engine that does not start, IR704 if the sides
     have nothing in common, or no number to compare, IR705 for a comparator that fails, IR707 if inputs cannot
@@ -96,6 +99,7 @@ def compare(
         pairs, outputs = in_common(subjects[0], subjects[1], pairing if layers else None, renames or {})
         feeding = Feeding.of(subjects[0], subjects[1], renames or {})
         tallies = Tallies(feeding, settings, pairs, outputs)
+        tallies.on_output = on_output or tallies.on_output
         shelf = stack.enter_context(closing(Shelf(folder)))
         effects = [InEffect.of(subject.engine.properties) for subject in subjects]
         by_budget = comparator is None and settings.tolerances == Tolerances()

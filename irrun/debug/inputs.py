@@ -16,7 +16,7 @@ from irrun.model import Model
 from irrun.model.lookup import bad_feed
 from irrun.running.generate import draw
 
-__all__ = ["Feeding", "Feeds", "Inputs", "samples_of"]
+__all__ = ["Feeding", "Feeds", "Inputs", "own_positions", "samples_of"]
 
 Feeds = Mapping[Any, np.ndarray]
 """The inputs of one sample, by name or position."""
@@ -66,7 +66,7 @@ class Feeding:
         if owner is None:
             owner = max((reference, candidate), key=lambda side: len(side.loaded.inputs))
         model = owner.model or stand_in(owner.loaded)
-        own = _own_positions(owner, model)
+        own = own_positions(owner, model)
         other: dict[int, int] = {}
         for pair in pairs:
             first, second = pair.positions if owner is reference else pair.positions[::-1]
@@ -153,7 +153,7 @@ def _recorded(subject: Subject) -> dict[int, np.ndarray]:
     return {at: value.array() for at, value in enumerate(engine.inputs)} if isinstance(engine, Recording) else {}
 
 
-def _own_positions(owner: Subject, model: Model) -> dict[int, int]:
+def own_positions(owner: Subject, model: Model) -> dict[int, int]:
     """Return the position in the model of a side of each input that its engine has."""
     if owner.model is None:
         return {position: position for position in range(len(owner.loaded.inputs))}

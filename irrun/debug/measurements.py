@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from irrun.debug.metrics import Budget, Measurement, is_outside
 from irrun.debug.pairing import InputPair
-from irrun.debug.results import Comparison, Conduct, First, InputError, Layer, SideFailure, verdict
+from irrun.debug.results import Comparison, Conduct, First, InputError, Layer, SideFailure, Step, verdict
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import from_record, to_record
@@ -54,7 +54,7 @@ def apply_tolerances(comparison: Comparison, tolerances: Tolerances) -> Comparis
     """Return the comparison as it would be with other tolerances.
 
     The share of elements outside cannot be counted again: it is that of the run, 0 for a value that is now inside, and
-    one element for a value that was inside before.
+    one element for a value that was inside before. What explains the token of a step is not known any more.
     """
     if tolerances == Tolerances() and any(value.budget for value in (*comparison.outputs, *comparison.layers)):
         return comparison
@@ -72,7 +72,8 @@ def apply_tolerances(comparison: Comparison, tolerances: Tolerances) -> Comparis
         message, help = "the measurements have no value: nothing was compared", "compare the sides again"
         raise EngineError(diagnostic("IR704", message, help=help))
     own = comparison.verdict if comparison.failure is not None else verdict(outputs, layers)
-    return replace(comparison, verdict=own, first=first, outputs=outputs, layers=layers)
+    steps = tuple(replace(step, allowed=None, explained=None) for step in comparison.steps)
+    return replace(comparison, verdict=own, first=first, outputs=outputs, layers=layers, steps=steps)
 
 
 def _judged(layer: Layer, limit: tuple[float, float]) -> Layer:
@@ -118,6 +119,7 @@ def _comparison(fields: dict[str, Any]) -> Comparison:
         fields.get("processor", ""),
         fields.get("unseen", ()),
         Conduct(**conduct) if (conduct := fields.get("conduct")) else None,
+        tuple(Step(**step) for step in fields.get("steps", ())),
     )
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "InputError",
     "Layer",
     "SideFailure",
+    "Step",
     "Verdict",
     "input_records",
     "json_number",
@@ -120,6 +121,40 @@ class SideFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A step of two language models that read the same tokens: first the prompt, then one token more in each step.
+
+    ``margin`` is the reference's logit of its own token, less its logit of the candidate's token or, if both choose the
+    same, of the next likeliest. ``allowed`` is what the budgets of these two logits explain together. ``error`` and
+    ``explained`` are the error of a logit and what explains it, relative to the root mean square of the logits, where
+    the error is greatest in relation to that. ``allowed`` and ``explained`` are None without a budget or tolerance.
+    Without a detokenizer, the texts of the tokens are empty.
+    """
+
+    length: int
+    """The number of tokens that both sides have read."""
+    reference: int
+    """The token that the reference chooses: the one with the greatest logit."""
+    candidate: int
+    margin: float
+    allowed: float | None
+    error: float
+    explained: float | None
+    reference_text: str = ""
+    candidate_text: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both sides choose the same token."""
+        return self.reference == self.candidate
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether the errors that are explained suffice to let the candidate choose its token."""
+        return self.agrees or (self.allowed is not None and self.margin <= self.allowed)
+
+
+@dataclass(frozen=True, slots=True)
 class Conduct:
     """What is odd about a side that runs the same inputs again.
 
@@ -161,11 +196,18 @@ class Comparison:
     while it shows the value of this layer."""
     conduct: Conduct | None = None
     """What is odd about a side, if the sides differ: its verdict may be another one the next time."""
+    steps: tuple[Step, ...] = ()
+    """The tokens of language models (see ``compare_tokens``); a sample of each value is then one of these steps."""
 
     @property
     def agrees(self) -> bool:
         """Whether both sides ran, and all outputs and layers are within their budgets or tolerances."""
         return self.verdict == "agree"
+
+    @property
+    def other_token(self) -> tuple[int, Step] | None:
+        """The first step in which the language models choose different tokens, and its number from 0; None if none."""
+        return next(((number, step) for number, step in enumerate(self.steps) if not step.agrees), None)
 
     @property
     def drifting(self) -> tuple[Layer, ...]:
@@ -216,6 +258,7 @@ def record(comparison: Comparison) -> dict[str, Any]:
         "processor": comparison.processor,
         "unseen": [{"side": side, "layer": layer} for side, layer in comparison.unseen],
         "conduct": None if comparison.conduct is None else asdict(comparison.conduct),
+        "steps": [_step(step) for step in comparison.steps],
     }
     if comparison.failure is None:
         return fields
@@ -235,6 +278,11 @@ def input_records(pairs: Sequence[InputPair]) -> list[dict[str, Any]]:
         }
         for pair in pairs
     ]
+
+
+def _step(step: Step) -> dict[str, Any]:
+    fields = {name: json_number(v) if isinstance(v, float) else v for name, v in asdict(step).items()}
+    return {**fields, "agrees": step.agrees, "is_explained": step.is_explained}
 
 
 def _first(first: First) -> dict[str, Any]:

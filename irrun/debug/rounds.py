@@ -154,7 +154,10 @@ class Rounds:
             yield _Sample(number, feeds, list(self.tallies.pairs))
 
     def _sequence(self, samples: list[_Sample]) -> SideFailure | None:
-        """Compare the outputs of all samples, and then the inner values of one sample after the other."""
+        """Compare the outputs of all samples, and then the inner values of one sample after the other.
+
+        The judge ends this with the first sample in which a layer is wrong: the values after it follow from that.
+        """
         failures: list[SideFailure] = []
         for side in (self.reference, self.candidate):
             if not (self.tallies.pairs and side.is_neutral):
@@ -166,7 +169,8 @@ class Rounds:
                 if failed is not None:
                     return failures[0] if failures else failed
             sample.rest()
-            if any(failed.sample == sample.number for failed in failures):
+            is_known = self.judge is not None and self.tallies.has_begun
+            if is_known or any(failed.sample == sample.number for failed in failures):
                 break
         return failures[0] if failures else None
 

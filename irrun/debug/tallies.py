@@ -14,7 +14,7 @@ from irrun.base.text import counted
 from irrun.debug.budget import Accumulated
 from irrun.debug.divergence import first_divergence
 from irrun.debug.inputs import Feeding
-from irrun.debug.metrics import Budget, Measurement, measure
+from irrun.debug.metrics import Budget, Measurement, measure, tolerated
 from irrun.debug.results import VERDICTS, Comparison, First, Layer, SideFailure, verdict
 from irrun.debug.subjects import Node
 from irrun.debug.tolerances import TOLERANCES, Tolerances
@@ -23,10 +23,14 @@ from irrun.engines import Place
 from irrun.ir.extract import constant_layers
 from irrun.types import ELEMENT_TYPES, ElementType
 
-__all__ = ["Comparator", "Settings", "Tallies"]
+__all__ = ["Comparator", "OnOutput", "Settings", "Tallies"]
 
 Comparator = Callable[[np.ndarray, np.ndarray, str], bool | str]
 """A function of a reference, a candidate and the name of the value: True, or what differs (False or a text)."""
+
+OnOutput = Callable[[int, int, np.ndarray, np.ndarray, np.ndarray | None], None]
+"""A function that is called for each output: the number of the sample, the position of the output in the reference,
+the arrays of the reference and of the candidate, and how far each element may be off, None if that is not known."""
 
 
 @dataclass(frozen=True)
@@ -149,14 +153,20 @@ class Tallies:
         """The measurements of the last sample or, once one has differed, of the first that did."""
         self._visits: dict[tuple[int, Place], int] = {}
         """How often one side computes a value that the other side does not compute, by sample and place."""
+        self.on_output: OnOutput = lambda *_: None
         self._sample = -1
         """The sample of ``current``."""
 
     def begin(self, sample: int) -> None:
         """Begin to measure the inner values of a sample."""
-        if self._sample != sample and not any(tally.beginning for tally in self.tallies.values()):
+        if self._sample != sample and not self.has_begun:
             self.current.clear()
             self._sample = sample
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether an inner value has differed."""
+        return any(tally.beginning for tally in self.tallies.values())
 
     def add(
         self, place: Place, first: np.ndarray, second: np.ndarray, sample: int, ordinal: int, iteration: int
@@ -207,9 +217,13 @@ class Tallies:
             tally = self.output_tallies[position] = Tally(limit, type, position)
         measured = self.settings.measured(first, second, name, tally.limit)
         tally.add(measured, sample, position, 0)
-        budget = None if outputs is None else outputs.judged(position, first, second, *tally.limit)
-        if budget is not None:
-            tally.add_budget(budget, sample, position, 0, measured)
+        allowed = None if outputs is None else outputs.allowed(position, first, second, *tally.limit)
+        if outputs is not None and allowed is not None:
+            if (budget := outputs.judged(position, first, second, allowed)) is not None:
+                tally.add_budget(budget, sample, position, 0, measured)
+        elif self.settings.comparator is None and not measured.problem and first.dtype != object:
+            allowed = tolerated(first, *tally.limit)
+        self.on_output(sample, position, first, second, allowed)
 
     @property
     def has_numbers(self) -> bool:

@@ -26,6 +26,8 @@ _ITEM: Final = re.compile(
 )
 """An option between brackets, up to the comma or bracket behind it. A value in quotes may contain both."""
 
+_LANGUAGE_MODEL: Final = "openvino_model.xml"
+"""The model in a folder that optimum-intel has written."""
 _VALUE: Final = Option(re.compile(r".+"), "the value of the property, such as KV_CACHE_PRECISION=u8")
 """What a property may be."""
 
@@ -67,8 +69,9 @@ def parse_side(text: str, *, needs_path: bool = True) -> Side:
     """Return the side that ``text`` describes.
 
     A text without a kind is a path: a folder is a dump, a ``.npz`` an array file, and any other file a model that irrun
-    runs. The same holds for a path that contains a colon, if the file exists or if the colon follows the letter of a
-    drive. Without ``needs_path``, ``KIND[OPTIONS]`` alone is an engine without a model.
+    runs. A folder that holds ``openvino_model.xml`` stands for this file. The same holds for a path that contains a
+    colon, if the file exists or if the colon follows the letter of a drive. Without ``needs_path``, ``KIND[OPTIONS]``
+    alone is an engine without a model.
 
     Raises EngineError (IR701) if the text has an unknown kind or option, or is incomplete.
     """
@@ -76,7 +79,7 @@ def parse_side(text: str, *, needs_path: bool = True) -> Side:
     rest = "" if match is None else text[match.end() :]
     is_prefixed = match is not None and (match[2] is not None or rest.startswith(":") or (not needs_path and not rest))
     if match is None or not is_prefixed or (match[1] not in KINDS and _exists(text)):
-        return Side(_kind_of(text), Path(_required(text, text)))
+        return _side(_kind_of(text), _required(text, text), {})
     name = match[1]
     if name not in KINDS:
         if match[2] is not None and ":" not in text:
@@ -89,7 +92,13 @@ def parse_side(text: str, *, needs_path: bool = True) -> Side:
         return Side(name, None, options)
     if not rest.startswith(":"):
         raise _bad(text, "a colon is missing after the options", f"write {name}[...]:PATH")
-    return Side(name, Path(_required(text, rest[1:])), options)
+    return _side(name, _required(text, rest[1:]), options)
+
+
+def _side(kind: str, path: str, options: Mapping[str, str]) -> Side:
+    """Return a side. The path of a folder with a language model stands for the model."""
+    is_model = not KINDS[kind].is_recording and _exists(f"{path}/{_LANGUAGE_MODEL}")
+    return Side(kind, Path(path, _LANGUAGE_MODEL) if is_model else Path(path), options)
 
 
 def parse_sides(first: str | Side, second: str | Side) -> tuple[Side, Side]:
@@ -127,7 +136,8 @@ def _kind_of(path: str) -> str:
     if path.lower().endswith(".onnx"):
         engines = [f"{kind.name}:{path} for {kind.summary}" for kind in KINDS.values() if kind.reads == (ONNX,)]
         raise _bad(path, "irrun runs no ONNX models", f"write {', or '.join(engines)}")
-    content = ARRAYS if path.lower().endswith(".npz") else DUMP if _exists(path) and Path(path).is_dir() else IR
+    is_dump = _exists(path) and Path(path).is_dir() and not _exists(f"{path}/{_LANGUAGE_MODEL}")
+    content = ARRAYS if path.lower().endswith(".npz") else DUMP if is_dump else IR
     return next(kind.name for kind in KINDS.values() if kind.reads == (content,))
 
 

@@ -1,4 +1,4 @@
-"""A compiled language model: token ids in, the logits of the last position out."""
+"""The inputs of a language model for token ids, and a compiled one: the logits of the last position out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from irrun.diagnostics import Diagnostic, ExecutionError, ModelError, diagnostic
 from irrun.model import Layer, Model
 from irrun.running.executor import Executable
 
-__all__ = ["INPUTS", "Decoder", "input_name", "is_stateful", "is_too_narrow", "logits_of", "unfed"]
+__all__ = [
+    "INPUTS",
+    "Decoder",
+    "Feeder",
+    "input_name",
+    "is_stateful",
+    "is_too_narrow",
+    "last_logits",
+    "logits_of",
+    "unfed",
+]
 
 INPUTS: Final = ("input_ids", "attention_mask", "position_ids", "beam_idx", "token_type_ids")
 """The inputs that a pipeline can feed. A model may lack all but the first."""
@@ -69,44 +79,32 @@ def is_too_narrow(columns: int | None, tokens: int | None) -> bool:
     return columns is not None and tokens is not None and 2 * columns < tokens
 
 
-class Decoder:
-    """Feeds a compiled model with tokens.
+class Feeder:
+    """The inputs of a language model, as new tokens come.
 
     A stateful model keeps keys and values of the past in its variables, so that only new tokens are fed. A model
-    without variables gets all tokens each time. ``tokens`` is the number of tokens of the tokenizer, if it is known: a
-    model with less than half as many logits chooses something else. Raises ModelError (IR805) for a model with other
-    inputs.
+    without variables gets all tokens each time. Raises ModelError (IR805) for a model with other inputs.
     """
 
-    def __init__(self, executable: Executable, tokens: int | None = None) -> None:
-        self._executable = executable
-        self._tokens = tokens
-        model = executable.model
+    def __init__(self, model: Model) -> None:
         if problems := unfed(model):
             raise ModelError(problems)
-        self._names = [
-            (parameter.name, input_name(model, parameter), parameter.outputs[0].type) for parameter in model.parameters
-        ]
-        logits = logits_of(model)
-        assert logits is not None
-        self._output = model.results.index(logits)
+        self._inputs = [(input_name(model, parameter), parameter.outputs[0].type) for parameter in model.parameters]
         self._stateful = is_stateful(model)
         self._past: list[int] = []
+        self.length = 0
+        """The number of tokens that were fed last."""
 
     def reset(self) -> None:
         """Forget all tokens."""
         self._past = []
-        self._executable.reset_state()
 
-    def __call__(self, ids: Sequence[int]) -> np.ndarray:
-        """Return the logits after more tokens, f32 [vocabulary]. ``ids`` are at least one token.
-
-        Raises ExecutionError if the model fails, and IR605 if its output is not [1, length, vocabulary].
-        """
+    def __call__(self, ids: Sequence[int]) -> dict[int, np.ndarray]:
+        """Return the inputs by position, each [1, length], for more tokens. ``ids`` are at least one token."""
         self._past += ids
         total = len(self._past)
         fed = list(ids) if self._stateful else self._past
-        first = total - len(fed)
+        self.length, first = len(fed), total - len(fed)
         values = {
             "input_ids": lambda: [fed],
             "attention_mask": lambda: np.ones((1, total)),
@@ -114,19 +112,51 @@ class Decoder:
             "beam_idx": lambda: [0],
             "token_type_ids": lambda: np.zeros((1, len(fed))),
         }
-        feeds = {
+        return {
             place: np.asarray(values[name](), np.int64 if type is None else type.dtype)
-            for place, (_, name, type) in enumerate(self._names)
+            for place, (name, type) in enumerate(self._inputs)
             if name is not None
         }
-        logits = self._executable(feeds)[self._output]
+
+
+class Decoder:
+    """Feeds a compiled model with tokens, as ``Feeder`` does.
+
+    ``tokens`` is the number of tokens of the tokenizer, if it is known: a model with less than half as many logits
+    chooses something else. Raises ModelError (IR805) for a model with other inputs.
+    """
+
+    def __init__(self, executable: Executable, tokens: int | None = None) -> None:
+        self._executable = executable
+        self._tokens = tokens
+        self._feeder = Feeder(executable.model)
+        logits = logits_of(executable.model)
+        assert logits is not None
+        self._output = executable.model.results.index(logits)
+
+    def reset(self) -> None:
+        """Forget all tokens."""
+        self._feeder.reset()
+        self._executable.reset_state()
+
+    def __call__(self, ids: Sequence[int]) -> np.ndarray:
+        """Return the logits after more tokens, f32 [vocabulary]. ``ids`` are at least one token.
+
+        Raises ExecutionError if the model fails, and IR605 if its output is not [1, length, vocabulary].
+        """
+        logits = self._executable(self._feeder(ids))[self._output]
         if logits.ndim not in (2, 3) or not logits.size or (logits.shape[0] != 1 and logits.ndim == 3):
             shape = f"[{','.join(map(str, logits.shape))}]"
-            raise self._refused(f"the logits are {shape}, not [1,{len(fed)},vocabulary]")
+            raise self._refused(f"the logits are {shape}, not [1,{self._feeder.length},vocabulary]")
         if is_too_narrow(logits.shape[-1], self._tokens):
             raise self._refused(f"the logits have {logits.shape[-1]:,} columns, but there are {self._tokens:,} tokens")
-        return logits.reshape(-1, logits.shape[-1])[-1].astype(np.float32, copy=False)
+        return last_logits(logits).astype(np.float32, copy=False)
 
     def _refused(self, message: str) -> ExecutionError:
         help = "pass the folder of a language model"
         return ExecutionError(diagnostic("IR605", message, source=self._executable.model.source, help=help))
+
+
+def last_logits(logits: np.ndarray) -> np.ndarray:
+    """Return those of the last token, [vocabulary], of logits [1, length, vocabulary] or [length, vocabulary]."""
+    return logits.reshape(-1, logits.shape[-1])[-1]

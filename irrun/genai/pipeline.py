@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from irrun.api import compile as compiled
 from irrun.api import read_model
 from irrun.diagnostics import FeedError, ModelError, diagnostic
@@ -20,8 +18,7 @@ from irrun.genai.folder import Folder, bad_folder
 from irrun.genai.sampling import Sampler, Sampling, settings_of
 from irrun.genai.streaming import TextStream
 from irrun.genai.templates import ChatTemplate, Message
-from irrun.genai.vocabulary import Detokenizer, Tokenizer, rt_info
-from irrun.types import encoded, text_array
+from irrun.genai.texts import Texts
 
 __all__ = ["Generation", "Pipeline", "Stream"]
 
@@ -98,18 +95,12 @@ class Pipeline:
         self.folder = Folder.open(folder)
         self.folder.require_models()
         limits: dict[str, Any] = {"max_memory": max_memory, "exact": exact, "timeout": timeout}
-        tokenizer, detokenizer = read_model(self.folder.tokenizer), read_model(self.folder.detokenizer)
-        self._encoder = compiled(tokenizer, **limits)
-        self._detokenizer = compiled(detokenizer, **limits)
-        self._tokens = Tokenizer.of(tokenizer)
-        self.rewrites = Detokenizer.of(detokenizer).rewrites
-        type = detokenizer.parameters[0].outputs[0].type if detokenizer.parameters else None
-        self._id_type = np.dtype(np.int64) if type is None else type.dtype
-        self._info = rt_info(tokenizer)
-        end = self._info.get("eos_token_id", "")
+        self._texts = texts = Texts(self.folder, **limits)
+        self.rewrites = texts.rewrites
+        end = texts.info.get("eos_token_id", "")
         self.sampling: Sampling = settings_of(self.folder, [int(end)] if end.isdecimal() else ())
         self._longest = _longest(self.folder)
-        vocabulary = self._tokens.vocabulary
+        vocabulary = texts.tokens.vocabulary
         model, tokens = read_model(self.folder.model), None if vocabulary is None else vocabulary.size
         problems = unfed(model) or [fault for fault in [not_causal(model, self.folder, tokens)] if fault is not None]
         if problems:
@@ -119,20 +110,15 @@ class Pipeline:
     @cached_property
     def template(self) -> ChatTemplate | None:
         """The chat template of the folder. Raises ReadError (IR806) if it is broken."""
-        return ChatTemplate.of(self.folder, self._info.get("chat_template"))
+        return ChatTemplate.of(self.folder, self._texts.info.get("chat_template"))
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
         """Return the token ids of a text. Without ``add_special_tokens``, those around the text are left out."""
-        outputs = self._encoder([text_array([text], [1])])
-        ids = outputs["input_ids" if "input_ids" in outputs else 0].ravel().tolist()
-        return ids if add_special_tokens else ids[self._tokens.before : len(ids) - self._tokens.after]
+        return self._texts.encode(text, add_special_tokens=add_special_tokens)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of token ids, without special tokens. Bytes that are not UTF-8 are U+FFFD."""
-        if not ids:
-            return ""
-        text = self._detokenizer([np.array([ids], self._id_type)])[0].item()
-        return encoded(text).decode("utf-8", "replace")
+        return self._texts.decode(ids)
 
     def chat(self, messages: Sequence[Message], **variables: Any) -> str:
         """Return the prompt for messages, by the chat template of the folder.

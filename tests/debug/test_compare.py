@@ -189,6 +189,7 @@ def test_json(run: Compare, tmp_path: Path) -> None:
         "processor",
         "unseen",
         "conduct",
+        "steps",
     ]
     assert fields["verdict"] == "differ"
     assert {"layer", "type", "port", "line"} <= fields["first"].keys()

@@ -54,7 +54,7 @@ FOLDERS: dict[str, set[str]] = {
         "conformance",
         "growing",
     },
-    "debug": {"base", "inference", "ir", "planning", "running", "api", "engines"},
+    "debug": {"base", "inference", "ir", "planning", "running", "api", "engines", "genai"},
     "report": {"base", "inference", "ir", "checking", "planning", "running", "api", "engines", "debug"},
     "testing": {"base", "inference", "ir", "checking", "running", "api", "growing", "debug"},
     "compat": {"base", "inference", "ir", "running", "api", "surgery"},

@@ -26,6 +26,7 @@ LONG_MODULES: Final = {
 LONG_SIGNATURES: Final = {
     "irrun/debug/comparison.py compare": "public: a keyword for each option of `irrun compare`",
     "irrun/debug/low_precision/simulate.py precision": "public: a keyword for each option of `irrun precision`",
+    "irrun/debug/tokens/comparison.py compare_tokens": "public: a keyword for each option of `irrun compare --tokens`",
     "irrun/fast/block.py _multiply_block": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/block.py _block": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/codes.py _multiply_few": "machine code: an entry takes only arrays and numbers",

@@ -4,5 +4,7 @@
 of the fault, and does it agree where nothing is wrong? With ``--bisect``, ``bisect`` is asked about the faults, too.
 ``--python PATH``, which may be repeated, adds the OpenVINO of another environment to the harmless sides.
 
+``--tokens N`` draws language models instead, and asks ``compare_tokens`` about N tokens with a cache in u8 and in f32.
+
 Of the faults, each third one changes the outputs less than the engine's own precision does, if 30 draws find one.
 """

@@ -17,6 +17,7 @@ import irrun
 import pairs
 from irrun import engines
 from irrun.debug import Comparison, bisect, compare
+from pairs import tokens
 from pairs.faults import hidden
 from pairs.networks import Network, networks
 
@@ -44,13 +45,17 @@ def main() -> None:
     parser.add_argument("count", type=int)
     parser.add_argument("seed", type=int)
     parser.add_argument("--bisect", action="store_true", help="ask bisect about the faults, too")
+    parser.add_argument("--tokens", type=int, metavar="N", help="pairs of language models that decode N tokens")
     parser.add_argument("--python", action="append", default=[], metavar="PATH", help="another OpenVINO")
     options = parser.parse_args()
     rng, counts = random.Random(options.seed), Counter[str]()
     sides = [*HARMLESS, *(f"openvino[precision=f32,python={path}]" for path in options.python)]
     with tempfile.TemporaryDirectory() as name:
-        drawn = list(networks(Path(name)))
+        drawn = [] if options.tokens else list(networks(Path(name)))
         for number in range(options.count):
+            if options.tokens:
+                tokens.draw(number, options.tokens, rng, counts, Path(name))
+                continue
             network = drawn[number // 2 % len(drawn)]
             if number % 2:
                 is_small = number // 2 % _SMALL == 0

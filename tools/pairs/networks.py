@@ -12,6 +12,7 @@ import numpy as np
 import irrun
 from irrun import build as b
 from language_models import VOCABULARY, decoder
+from llama import llama
 from small_networks import bert, resnet
 
 _TOKENS: Final = 12
@@ -59,52 +60,6 @@ def _prompt(rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 def _cached(rng: np.random.Generator) -> dict[str, np.ndarray]:
     return {**_prompt(rng), "beam_idx": np.zeros(1, np.int32)}
-
-
-def llama() -> irrun.Model:
-    """Build a stateless decoder: RMS, rotary tables, two heads of keys for four of queries, and gated layers."""
-    rng, width, heads, kept, layers = np.random.default_rng(0), 32, 4, 2, 2
-    size = width // heads
-
-    def weights(*shape: int) -> np.ndarray:
-        return rng.normal(0, 0.6 / shape[-1] ** 0.5, shape).astype(np.float32)
-
-    def normal(x: Any) -> Any:
-        root = b.Sqrt(b.Add(b.ReduceMean(b.Power(x, np.float32(2)), [-1], keep_dims=True), np.float32(1e-5)))
-        return b.Multiply(b.Multiply(x, b.Divide(np.float32(1), root)), 1 + weights(width))
-
-    def split(y: Any, into: int) -> Any:
-        return b.Transpose(b.Reshape(y, [0, 0, into, size], special_zero=True), [0, 2, 1, 3])
-
-    def rotated(y: Any) -> Any:
-        low, high = (b.Slice(y, [begin], [begin + size // 2], [1], [3]) for begin in (0, size // 2))
-        turned = b.Concat([b.Multiply(high, np.float32(-1)), low], axis=-1)
-        return b.Add(b.Multiply(y, cos), b.Multiply(turned, sin))
-
-    ids, mask, places = (
-        b.parameter([None, None], "i64", name=name) for name in ("input_ids", "attention_mask", "position_ids")
-    )
-    angles = np.outer(np.arange(64), 10.0 ** -np.tile(np.arange(size // 2), 2))
-    cos, sin = (b.Unsqueeze(b.Gather(f(angles).astype(np.float32), places, 0), [1]) for f in (np.cos, np.sin))
-    length = b.Gather(b.ShapeOf(ids, output_type="i64"), 1, 0)
-    order = b.Range(0, length, 1, output_type="i64")
-    seen = b.Unsqueeze(b.LessEqual(b.Unsqueeze(order, 0), b.Unsqueeze(order, 1)), [0, 1])
-    seen = b.LogicalAnd(seen, b.Unsqueeze(b.Greater(mask, 0), [1, 2]))
-    x = b.Gather(rng.normal(0, 1, (VOCABULARY, width)).astype(np.float32), ids, 0)
-    for _ in range(layers):
-        y = normal(x)
-        query = rotated(split(b.MatMul(y, weights(width, width), transpose_b=True), heads))
-        key = rotated(split(b.MatMul(y, weights(kept * size, width), transpose_b=True), kept))
-        value = split(b.MatMul(y, weights(kept * size, width), transpose_b=True), kept)
-        key, value = (b.Gather(y, np.repeat(np.arange(kept), heads // kept), 1) for y in (key, value))
-        attended = b.ScaledDotProductAttention(query, key, value, seen, causal=False)
-        merged = b.Reshape(b.Transpose(attended, [0, 2, 1, 3]), [0, 0, width], special_zero=True)
-        x = b.Add(x, b.MatMul(merged, weights(width, width), transpose_b=True))
-        y = normal(x)
-        gate, up = (b.MatMul(y, weights(2 * width, width), transpose_b=True) for _ in range(2))
-        x = b.Add(x, b.MatMul(b.Multiply(b.Swish(gate), up), weights(width, 2 * width), transpose_b=True))
-    logits = b.MatMul(normal(x), rng.normal(0, 1, (VOCABULARY, width)).astype(np.float32), transpose_b=True)
-    return b.model({"logits": logits}, inputs=[ids, mask, places], name="llama")
 
 
 def mobile() -> irrun.Model:
