@@ -14,6 +14,7 @@ import irrun
 from irrun import build as b
 from irrun.diagnostics import ModelError
 from irrun.extensions.internal.paged_attention_extension import PagedAttentionExtension
+from irrun.opdef import Request, Value
 
 HEADS, GROUPS, SIZE, WIDTH, SLOTS, BLOCKS = 4, 2, 6, 5, 4, 12
 
@@ -136,6 +137,28 @@ def test_sequences_of_a_server(name: str) -> None:
     assert (key[7, :, 0] == two.key[8]).all()
     assert (key[[1, 3, 4, 6, 8, 10]] == 7).all(), "blocks of no sequence stay"
     assert (key[7, :, 1:] == 7).all(), "slots of no token stay"
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_one_token_of_each_sequence(name: str) -> None:
+    """The kernel of a compiled model, which computes all sequences at once; one of them has lost a block."""
+    given, expected = OPTIONS[name]
+    sequences = [Sequence.random(seed, 12, blocks) for seed, blocks in enumerate(([9, 2, 5], [0, 11], [4, 1, 7]))]
+    server = Server(given)
+    for sequence, count in zip(sequences, (9, 5, 11)):
+        server.call([(sequence, count)])
+    request = Request(tuple(map(Value.of, server.inputs([(s, 1) for s in sequences]))), outputs=1)
+    call = PagedAttentionExtension().prepare(request).call
+    averages, _, _, *caches = call(*server.inputs([(s, 1) for s in sequences]))
+    close(averages, np.concatenate([dense(s, s.done, s.done + 1, **expected)[0] for s in sequences]))
+    exact = PagedAttentionExtension().run(*server.inputs([(s, 1) for s in sequences]))
+    assert all((mine == theirs).all() for mine, theirs in zip(caches, exact[3:]))
+    sequences[2].blocks[1] = -1
+    mine, exact = (f(*server.inputs([(s, 1) for s in sequences])) for f in (call, PagedAttentionExtension().run))
+    close(mine[0], exact[0])
+    assert (np.abs(exact[0] - averages).max() > 1e-3) == (name != "max-context"), (
+        "the block is too far back for 3 tokens"
+    )
 
 
 def test_a_prefix_is_shared_and_blocks_are_used_again() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from irrun.base.deadline import require_time
 from irrun.kernels.matmul import matmul
 
-__all__ = ["Bias", "attended", "block_diversity", "kept_blocks", "rotated_rows"]
+__all__ = ["Bias", "attended", "block_diversity", "kept_blocks", "rotated_rows", "softmax"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +57,7 @@ def attended(
         scores = matmul(some, key[:, first:seen].swapaxes(1, 2)).reshape(heads, end - begin, seen - first)
         scores *= work.type(bias.scale)
         _mask(scores, np.arange(past + begin, seen)[:, None], np.arange(first, seen), bias)
-        weights = _softmax(scores, bias.sinks)
+        weights = softmax(scores, None if bias.sinks is None else bias.sinks[:, None, None])
         part = matmul(weights.reshape(groups, -1, seen - first), value[:, first:seen])
         averages[begin:end] = part.reshape(heads, end - begin, width).swapaxes(0, 1)
         if end > count - counted:
@@ -86,17 +86,20 @@ def _mask(scores: np.ndarray, at: np.ndarray, to: np.ndarray, bias: Bias) -> Non
         scores[~bias.blocks[:, at // bias.block_size, to // bias.block_size]] = -np.inf
 
 
-def _softmax(scores: np.ndarray, sinks: np.ndarray | None) -> np.ndarray:
-    """Return the weights of ``scores`` along the last axis, computed in place. A row of -inf gets zeros."""
+def softmax(scores: np.ndarray, sinks: np.ndarray | None) -> np.ndarray:
+    """Return the weights of ``scores`` along the last axis, computed in place. A row of -inf gets zeros.
+
+    ``sinks`` are the scores of keys without a value, which can be broadcast to the rows.
+    """
     largest = scores.max(-1, keepdims=True, initial=-np.inf)
     if sinks is not None:
-        largest = np.maximum(largest, sinks[:, None, None].astype(scores.dtype))
+        largest = np.maximum(largest, sinks.astype(scores.dtype))
     largest[np.isneginf(largest)] = 0
     scores -= largest
     np.exp(scores, scores)
     total = scores.sum(-1, keepdims=True)
     if sinks is not None:
-        total += np.exp(sinks[:, None, None].astype(scores.dtype) - largest)
+        total += np.exp(sinks.astype(scores.dtype) - largest)
     total[total == 0] = 1
     scores /= total
     return scores
@@ -122,7 +125,7 @@ def kept_blocks(
     queries, keys = queries[:, :, ::-1].reshape(heads, strided, -1), keys.reshape(heads, strided, -1)
     scores = matmul(queries, keys.swapaxes(1, 2)) * query.dtype.type(scale / stride)
     scores[:, ~np.tri(strided, dtype=bool)] = -np.inf
-    weights = _softmax(scores, None)
+    weights = softmax(scores, None)
     blocks = -(-count // size)
     whole = np.zeros((heads, blocks * each, blocks * each), query.dtype)
     whole[:, :strided, :strided] = weights

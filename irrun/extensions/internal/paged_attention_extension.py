@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ import numpy as np
 from irrun.extensions.internal._attend import Bias, attended, block_diversity, kept_blocks, rotated_rows
 from irrun.extensions.internal._blocks import check_begins, check_blocks
 from irrun.extensions.internal._caches import Layout, read, rewrite, write
+from irrun.extensions.internal._decode import decoded, padded_table
 from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Kernel, Op, Request, Revision, Site, Value, attr, op, ports
 from irrun.types import ELEMENT_TYPES, Dim, PartialShape
@@ -254,7 +256,9 @@ class PagedAttentionExtension(Op):
     def prepare(self, request: Request) -> Kernel:
         def call(*inputs: np.ndarray) -> tuple[np.ndarray, ...]:
             caches = (cache if cache.flags.writeable else cache.copy() for cache in inputs[3:5])
-            return _attention(dict(zip(_NAMES, inputs)), *caches, counts=request.outputs > 1)
+            given, (keys, values) = dict(zip(_NAMES, inputs)), caches
+            outputs = _decoded(given, keys, values) if request.outputs == 1 else None
+            return _attention(given, keys, values, counts=request.outputs > 1) if outputs is None else outputs
 
         return Kernel(call, "in place")
 
@@ -300,6 +304,42 @@ def _attention(
     return averages, np.concatenate([none, *scores]), np.concatenate([none, *diversity]), key_cache, value_cache
 
 
+def _decoded(
+    given: dict[str, np.ndarray], key_cache: np.ndarray, value_cache: np.ndarray
+) -> tuple[np.ndarray, ...] | None:
+    """Return what ``_attention`` returns for one new token of each sequence, or None if it has to compute the call.
+
+    Only the first output has contents.
+    """
+    query, past = given["query"], given["past_lens"]
+    if not (len(query) == len(past) > 0 and (np.diff(given["subsequence_begins"]) == 1).all()):
+        return None
+    if np.uint8 in (key_cache.dtype, value_cache.dtype) or given["rotated_block_indices"].size:
+        return None
+    heads, slots = key_cache.shape[1:3]
+    table = padded_table(given["block_indices"], given["block_indices_begins"], past + 1, slots)
+    if table is None:
+        return None
+    work = wide(query.dtype)
+    rows = given["key"].reshape(len(query), heads, -1), given["value"].reshape(len(query), heads, -1)
+    queries = query.astype(work, copy=False).reshape(len(query), -1, key_cache.shape[3])
+    part = decoded(queries, rows, (key_cache, value_cache), table, past, _options(given))
+    none = np.zeros(0, np.float32)
+    return narrow(part.reshape(len(query), -1), query.dtype), none, none, key_cache, value_cache
+
+
+def _options(given: dict[str, np.ndarray]) -> Bias:
+    """Return the biases that are the same for all sequences."""
+    limits = [int(_of(given, name)) for name in ("sliding_window", "max_context_len")]
+    slopes, sinks = given["alibi_slopes"], given.get("sinks")
+    return Bias(
+        scale=float(_of(given, "scale")),
+        window=min((limit for limit in limits if limit > 0), default=0),
+        slopes=slopes if slopes.size else None,
+        sinks=sinks.ravel() if sinks is not None and sinks.size else None,
+    )
+
+
 def _of(given: dict[str, np.ndarray], name: str, sequence: int = 0, default: int = 0) -> Any:
     """Return the element of an option that counts for a sequence, or ``default`` if the option is empty or missing."""
     option = given.get(name)
@@ -312,23 +352,13 @@ def _bias(
     given: dict[str, np.ndarray], sequence: int, query: np.ndarray, key: np.ndarray, blocks: np.ndarray, slots: int
 ) -> Bias:
     """Return the biases of one sequence with these new queries, all of its keys, and its blocks of ``slots`` slots."""
-    limits = [int(_of(given, name)) for name in ("sliding_window", "max_context_len")]
-    scale, evicted = float(_of(given, "scale")), np.repeat(blocks < 0, slots)
+    bias, evicted = _options(given), np.repeat(blocks < 0, slots)
     threshold, size = given["xattention_threshold"], int(_of(given, "xattention_block_size"))
     stride, kept = int(_of(given, "xattention_stride")), None
     is_prefill = len(given["past_lens"]) == 1 and len(query) == key.shape[1] > 1
     if threshold.size and size > 0 and stride > 0 and is_prefill:
-        kept = kept_blocks(query, key, scale, _of(given, "xattention_threshold", sequence), size, stride)
-    sinks = given.get("sinks")
-    return Bias(
-        scale=scale,
-        window=min((limit for limit in limits if limit > 0), default=0),
-        slopes=given["alibi_slopes"] if given["alibi_slopes"].size else None,
-        sinks=sinks.ravel() if sinks is not None and sinks.size else None,
-        evicted=evicted if evicted.any() else None,
-        blocks=kept,
-        block_size=max(size, 1),
-    )
+        kept = kept_blocks(query, key, bias.scale, _of(given, "xattention_threshold", sequence), size, stride)
+    return replace(bias, evicted=evicted if evicted.any() else None, blocks=kept, block_size=max(size, 1))
 
 
 def _rotate(given: dict[str, np.ndarray], cache: np.ndarray, layout: Layout) -> None:
