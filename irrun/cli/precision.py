@@ -1,4 +1,4 @@
-"""``irrun precision`` (compare): Simulate a lower precision, or examine compressed weights: which layers lose most."""
+"""``irrun precision`` (compare): Find the layers that lose most in a lower precision."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Settings:
 @click.option("--max-memory", type=Size(), help="The most memory, such as 2GiB. [default: 3/4 of the memory]")
 @with_settings(Settings)
 def command(settings: Settings) -> int:
-    """Simulate f16, bf16 or int8, or examine compressed weights, and name the layers that lose most.
+    """Find the layers that lose most in a lower precision.
 
     The layers are ranked by what each one alone does to the outputs. If the outputs of the whole model are outside
     their tolerances, a short list of layers is searched for that restores them when it is kept in full precision.
