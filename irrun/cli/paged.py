@@ -1,4 +1,4 @@
-"""``irrun serve`` (compare): Compare a stateful model with its paged form, as a server runs it."""
+"""``irrun paged`` (compare): Compare a stateful model with its paged form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from irrun.diagnostics import IrrunError
 __all__ = ["command"]
 
 
-@click.command("serve")
+@click.command("paged")
 @click.argument("stateful", metavar="STATEFUL", shell_complete=_completion.files)
 @click.argument("paged", metavar="PAGED", shell_complete=_completion.files)
 @click.option(
@@ -30,7 +30,7 @@ __all__ = ["command"]
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the prompts.")
 @format_option("text", "json")
 def command(stateful: str, paged: str, tokens: int, block_size: int, seed: int, form: str) -> int:
-    """Compare a stateful model with its paged form, as a server runs it.
+    """Compare a stateful model with its paged form.
 
     STATEFUL is a language model with variables. PAGED is the same model after OpenVINO's transformation to paged
     attention, as openvino.save_model writes it. irrun runs both on two random prompts: whole, in permuted blocks, in
@@ -48,7 +48,7 @@ def command(stateful: str, paged: str, tokens: int, block_size: int, seed: int, 
         status = max(2, _errors.exit_status(error.diagnostics))
         _errors.show(error.diagnostics)
         if form == "json":
-            _errors.print_json("serve", status, str(error), error)
+            _errors.print_json("paged", status, str(error), error)
         return status
     if form == "json":
         _terminal.print_json(found.record())

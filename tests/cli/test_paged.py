@@ -1,4 +1,4 @@
-"""irrun serve: faults planted into the paged form of a decoder are found at their token, block and layer."""
+"""irrun paged: faults planted into the paged form of a decoder are found at their token, block and layer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def folder(ov: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a stateful decoder and its paged form, by OpenVINO."""
     from openvino._offline_transformations import paged_attention_transformation
 
-    folder = tmp_path_factory.mktemp("serve")
+    folder = tmp_path_factory.mktemp("paged")
     irrun.save_model(decoder(50), folder / "stateful.xml")
     model = ov.Core().read_model(folder / "stateful.xml")
     paged_attention_transformation(model)
@@ -33,7 +33,7 @@ def folder(ov: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_both_agree(folder: Path, call: Any) -> None:
-    done = call("serve", str(folder / "stateful.xml"), str(folder / "paged.xml"), "--format", "json")
+    done = call("paged", str(folder / "stateful.xml"), str(folder / "paged.xml"), "--format", "json")
     found = json.loads(done.stdout)
     assert done.exit_code == 0
     assert found["agrees"]
@@ -101,9 +101,9 @@ def test_a_planted_fault(
 
 
 def test_other_models(call: Any) -> None:
-    done = call("serve", str(SAMPLES / "convnet.xml"), str(SAMPLES / "convnet.xml"))
+    done = call("paged", str(SAMPLES / "convnet.xml"), str(SAMPLES / "convnet.xml"))
     assert done.exit_code == 2
     assert "no input block_indices" in done.stderr
-    done = call("serve", "a.xml", "b.xml", "--tokens", "10")
+    done = call("paged", "a.xml", "b.xml", "--tokens", "10")
     assert done.exit_code == 2
     assert "raise --tokens" in done.stderr
