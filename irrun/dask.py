@@ -2,7 +2,7 @@
 
 A worker loads a model once. Its files are read from the path where the workers see it, or travel to each worker once
 with ``scatter=True``. Every input is run alone, in the same way as in one process, so that results are equal bit for
-bit on machines of one kind. Needs the extra ``dask``: ``pip install "irrun[dask]"``.
+bit on machines of one kind. Needs the extra ``dask``: ``pip install ".[dask]"``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read the inputs of a model from files: arrays (.npy, .npz) and pictures."""
+"""Read the inputs of a model from array files (.npy, .npz)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,12 @@ from irrun.ir.parse import require_file
 from irrun.ir.recognition import kind_of
 from irrun.model import Layer, Model
 from irrun.model.lookup import bad_feed
-from irrun.running.generate import declared
-from irrun.types import ElementType, PartialShape
+from irrun.types import ElementType
 
-__all__ = ["HEAD", "PICTURE", "native", "read_array", "read_picture", "stand_in", "why"]
+__all__ = ["HEAD", "PICTURE", "native", "read_array", "refuse_foreign", "stand_in", "why"]
 
 PICTURE: Final = re.compile(r".+\.(png|jpe?g|bmp|gif|webp|tiff?|p[bgpn]m)", re.IGNORECASE | re.DOTALL)
 """The names of files that are pictures."""
-
-# ---------------------------------------------------------------------------------------------
-# .npy and .npz
 
 
 def read_array(model: Model, number: int, path: str, key: str | None, max_memory: int) -> np.ndarray:
@@ -39,7 +35,7 @@ def read_array(model: Model, number: int, path: str, key: str | None, max_memory
     try:
         require_file(Path(path))
         with open(path, "rb") as file:  # np.load leaves a broken file open if it opens the file itself
-            _refuse_foreign(model, parameter, path, file.read(HEAD))
+            refuse_foreign(model, parameter, path, file.read(HEAD))
             is_archive = zipfile.is_zipfile(file)
             if is_archive != path.lower().endswith(".npz"):
                 raise ValueError(f"the file is a {'.npz' if is_archive else '.npy'}")
@@ -69,7 +65,7 @@ HEAD: Final = 4096
 """The number of bytes of a file that are looked at to recognise it."""
 
 
-def _refuse_foreign(model: Model, parameter: Layer, path: str, head: bytes) -> None:
+def refuse_foreign(model: Model, parameter: Layer, path: str, head: bytes) -> None:
     """Raise FeedError (IR601) if the first bytes of a file are those of a format that its name does not tell."""
     known = kind_of(head, path)
     if known is None or head.startswith(b"PK") or Path(path).suffix.lower() in known[0]:
@@ -140,66 +136,3 @@ def native(array: np.ndarray, wanted: ElementType) -> np.ndarray:
 def stand_in(dtype: np.dtype) -> np.dtype:
     """Return the type that replaces an ml_dtypes type in a .npz: float32 or int8, which hold all of its values."""
     return np.dtype(np.int8 if dtype.name.startswith(("int", "uint")) else np.float32)
-
-
-# ---------------------------------------------------------------------------------------------
-# pictures
-
-
-def read_picture(model: Model, number: int, path: str, element_type: ElementType) -> np.ndarray:
-    """Return a picture scaled to the height and width of input ``number``, in its layout, as ``element_type``.
-
-    The values are 0 to 255, not normalised. Raises FeedError (IR601).
-    """
-    parameter = model.parameters[number]
-    shape = declared(model, parameter)[1]
-    try:
-        from PIL import Image, ImageOps
-    except ImportError:
-        help = 'install it: pip install "irrun[image]"'
-        raise bad_feed(model, parameter, f"cannot be read from {path}: pictures need pillow", help) from None
-    order = _layout(shape)
-    if order is None:
-        message, help = (
-            f"has shape {shape}, which no picture fits",
-            "pictures fit [1,C,H,W] or [1,H,W,C] with C of 1 or 3",
-        )
-        raise bad_feed(model, parameter, message, help)
-    holds_pixels = element_type.bits >= 16 if element_type.kind == "float" else element_type.bits >= 8
-    if element_type.name in ("i8", "boolean", "string", "dynamic") or not holds_pixels:
-        message = f"has type {element_type}, which cannot hold the values 0 to 255 of a picture"
-        raise bad_feed(model, parameter, message, "pass an array instead")
-    dims = dict(zip(order, shape))
-    try:
-        require_file(Path(path))
-        with open(path, "rb") as file:
-            _refuse_foreign(model, parameter, path, file.read(HEAD))
-        with Image.open(path) as opened:
-            image = ImageOps.exif_transpose(opened).convert("L" if "C" not in dims or dims["C"] == 1 else "RGB")
-        width, height = (dims[a].value or n for a, n in zip("WH", image.size))
-        if (width, height) != image.size:
-            image = image.resize((width, height), Image.Resampling.BILINEAR)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        reason = why(error) if isinstance(error, OSError) else str(error)
-        raise bad_feed(model, parameter, f"cannot be read from {path}: {reason}", "check the path") from None
-    pixels = np.asarray(image, np.uint8).reshape(height, width, -1)
-    axes = ["HWC".index(axis) for axis in order if axis in "HWC"]
-    if "C" not in order:
-        return pixels[:, :, 0].astype(element_type.dtype)
-    pixels = pixels.transpose(axes).astype(element_type.dtype, order="C")
-    return pixels[None] if "N" in order else pixels
-
-
-def _layout(shape: PartialShape) -> str | None:
-    """Return ``NCHW``, ``NHWC``, ``CHW``, ``HWC`` or ``HW``: C is the dim that is 1 or 3. None if no picture fits."""
-    dims = shape.dims
-    if dims is None or (len(dims) == 4 and not dims[0].fits(1)):
-        return None
-    if len(dims) == 2:
-        return "HW"
-    batch, rest = ("N", dims[1:]) if len(dims) == 4 else ("", dims)
-    if len(rest) != 3:
-        return None
-    if rest[0].value in (1, 3):
-        return batch + "CHW"
-    return batch + "HWC" if rest[2].value in (1, 3) else None

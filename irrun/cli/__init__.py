@@ -29,6 +29,11 @@ class _Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if ctx.resilient_parsing:  # a shell completes the line
+            from irrun.cli import _completion
+
+            if (light := _completion.command(cmd_name)) is not None:
+                return light
         return importlib.import_module(f"irrun.cli.{cmd_name}").command if cmd_name in COMMANDS else None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -70,6 +75,18 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. Exit with the status that it returns, or the status for the exception that it raises."""
         try:
+            with contextlib.ExitStack() as files:
+                ctx.meta["irrun.files"] = files  # what receives the output of the command: see format_option
+                status = self._status(ctx)
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except Exception as error:  # such a file cannot be written
+            status = _failed(error)
+        ctx.exit(status or 0)
+
+    def _status(self, ctx: click.Context) -> int | None:
+        """Run a command, report the exception that it raises, and return the exit status."""
+        try:
             with _printable_errors():
                 status = super().invoke(ctx)
             sys.stdout.flush()
@@ -87,15 +104,13 @@ class _Commands(click.Group):
         except Exception as error:
             status = _failed(error)
             report_error(ctx.meta["irrun.arguments"], status, str(error), error)
-        ctx.exit(status or 0)
+        return status
 
 
-_TO_FILE: Final = "the result goes to standard output: write > FILE"
 _HINTS: Final = {
     "--device": "irrun runs on the CPU; openvino[device=GPU]:MODEL.xml is a side of `irrun compare`",
-    "-o": _TO_FILE,
-    "--output": _TO_FILE,
-    "--shape": "edit the Parameters, or call Model.reshape in Python; `irrun check --shape` says whether that fits",
+    "--output": "the result is written with -o FILE",
+    "--shape": "write the model at the shape first, with `irrun edit MODEL.xml --shape NAME=SHAPE -o OUT.xml`",
 }
 """What to do in place of options that users expect, where a command does not have them."""
 _ELSEWHERE: Final = {"version": "write irrun --version", "install": "see docs/install.md"}
@@ -111,7 +126,7 @@ def _printable_errors() -> Iterator[None]:
         message = error.format_message()
         hint = _HINTS.get(error.option_name) if isinstance(error, click.NoSuchOption) else None
         if hint is not None:
-            raise click.UsageError(f"{message.partition(' (Did')[0].rstrip('.')}; {hint}", error.ctx) from None
+            raise click.UsageError(f"{message.partition('Did you')[0].rstrip(' (.')}; {hint}", error.ctx) from None
         if all(line.isprintable() for line in message.split("\n")):
             raise
         from irrun.base.text import printable

@@ -9,7 +9,9 @@ from typing import Final
 import click
 import numpy as np
 
-from irrun.cli._options import Size, plugin_option, together
+from irrun.arrays.pictures import Pictures
+from irrun.cli._input_options import input_option, picture_options, seed_option
+from irrun.cli._options import memory_option, plugin_option, timeout_option, together
 from irrun.cli._samples import samples
 from irrun.debug import Limit, Tolerances, read_tolerances
 from irrun.engines import Limits, Side, parse_sides
@@ -77,23 +79,18 @@ class SampleOptions:
     inputs: Sequence[str]
     count: int | None
     seed: int
+    pictures: Pictures
 
     def drawn(self, max_memory: int) -> Callable[[Model], Iterator[dict[str | int, np.ndarray]]]:
         """Return a function that yields the samples for a model, of which none may exceed ``max_memory`` bytes."""
-        return lambda model: samples(model, self.inputs, self.count, self.seed, max_memory)
+        return lambda model: samples(model, self.inputs, self.count, self.seed, max_memory, self.pictures)
 
 
 sample_options: Final = together(
-    click.option(
-        "-i",
-        "--input",
-        "inputs",
-        metavar="NAME=SPEC",
-        multiple=True,
-        help="The value of an input, as in `irrun run`; or a .npz file, or a folder of samples. May be repeated.",
-    ),
+    input_option(" A folder holds a sample in each file."),
     click.option("--samples", "count", type=click.IntRange(min=1), metavar="N", help="The number of samples."),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs."),
+    seed_option(),
+    picture_options,
 )
 """The options that fill ``SampleOptions``."""
 
@@ -113,8 +110,12 @@ class ToleranceOptions:
 
 
 tolerance_options: Final = together(
-    click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance of every value."),
-    click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance of every value."),
+    click.option(
+        "--rtol", type=click.FloatRange(min=0), metavar="NUMBER", help="Relative tolerance of every compared value."
+    ),
+    click.option(
+        "--atol", type=click.FloatRange(min=0), metavar="NUMBER", help="Absolute tolerance of every compared value."
+    ),
     click.option("--tolerances", metavar="FILE.toml", help="Tolerances of element types, layers and outputs."),
 )
 """The options that fill ``ToleranceOptions``."""
@@ -138,17 +139,5 @@ class LimitOptions:
         return Limits(self.timeout, self.memory)
 
 
-limit_options: Final = together(
-    click.option(
-        "--timeout",
-        type=click.FloatRange(min=0, min_open=True),
-        default=600,
-        show_default=True,
-        metavar="SECONDS",
-        help="The most seconds that an engine may take to load or run the model.",
-    ),
-    click.option(
-        "--max-memory", type=Size(), help="The most memory of each engine, such as 2GiB. [default: 3/4 of the memory]"
-    ),
-)
+limit_options: Final = together(timeout_option(600, "an engine"), memory_option(what="each engine"))
 """The options that fill ``LimitOptions``."""

@@ -1,17 +1,54 @@
-"""What the shell completes: codes, operations, files, and the layers and inputs of the model on the line."""
+"""What the shell completes: options, codes, operations, files, and the layers and inputs of the model on the line.
+
+Options are in a table (``python -m tools completion`` writes it), because a completion must not import a command.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Sequence
 from html import unescape
 from pathlib import Path
+from typing import Any, Final
 
 import click
 from click.shell_completion import CompletionItem, split_arg_string
 
-__all__ = ["codes", "files", "inputs", "layers", "operations"]
+__all__ = ["TABLE", "codes", "command", "files", "inputs", "layers", "operations"]
+
+
+TABLE: Final = Path(__file__).with_name("completion.json")
+"""The options and arguments of each command."""
+
+
+def command(name: str) -> click.Command | None:
+    """Return a command that has the options and arguments of the table, and does nothing; None if it is not there."""
+    try:
+        known = json.loads(TABLE.read_text("ascii")).get(name)
+    except (OSError, ValueError):
+        return None
+    return None if known is None else _command(name, known)
+
+
+def _command(name: str, known: Any) -> click.Command:
+    if isinstance(known, dict):
+        return click.Group(name, {part: _command(part, params) for part, params in known.items()})
+    return click.Command(name, params=[_param(**record) for record in known])
+
+
+def _param(
+    names: Sequence[str], choices: Sequence[str] = (), complete: str = "", nargs: int = 1, **option: Any
+) -> click.Parameter:
+    """Return an option or argument of the table."""
+    kind = click.Choice(choices) if choices else None
+    own = {"shell_complete": globals()[complete]} if complete else {}
+    if not option:
+        return click.Argument([*names], type=kind, nargs=nargs, required=False, **own)
+    flag = {"is_flag": True} if option.pop("flag") else {"type": kind}
+    joined = ["/".join(name.lstrip("/") for name in names)] if any(name[0] == "/" for name in names) else [*names]
+    return click.Option([*joined, "_value"], **option, **flag, **own)
 
 
 def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 from irrun import api
+from irrun.arrays.pictures import Pictures
 from irrun.base.compiling import COMPILING
 from irrun.base.text import printable
 from irrun.checking import listing
@@ -25,7 +26,7 @@ from irrun.cli._outputs import Output, describe, describe_taps
 from irrun.debug.nonfinite import NonFinite, Report
 from irrun.diagnostics import ExecutionError, ReadError
 from irrun.ir.parse import Parsed
-from irrun.model import Model
+from irrun.model import Model, Shapes
 from irrun.planning.steps import Step
 from irrun.running.dump import Dump
 from irrun.running.executor import Executable, Outputs
@@ -49,6 +50,8 @@ class Settings:
     """
 
     inputs: Sequence[str]
+    pictures: Pictures
+    shapes: Shapes
     taps: Sequence[str]
     dump: str | None
     runs: int
@@ -92,6 +95,8 @@ def execute(item: Parsed | ReadError, settings: Settings) -> Run:
         raise item
     err = _terminal.console(stderr=True)
     model = item.runnable()
+    if settings.shapes:
+        model = model.reshape(settings.shapes)
     for problem in item.problems:
         err.print(f"{problem.severity}: {concise(problem)}")
     memory = settings.max_memory or default_max_memory()
@@ -105,7 +110,7 @@ def execute(item: Parsed | ReadError, settings: Settings) -> Run:
         max_weights_memory=settings.max_weights_memory,
         layered=settings.layered,
     )
-    inputs = gather(model, settings.inputs, settings.seed, memory)
+    inputs = gather(model, settings.inputs, settings.seed, memory, settings.pictures)
     profile = Profile() if settings.profiled or settings.trace is not None else None
     nonfinite = NonFinite(executable.model) if settings.nonfinite else None
     try:

@@ -14,13 +14,9 @@ from rich.console import Console
 from irrun.fleet.cluster import Cluster, connected
 from irrun.fleet.workers import Processes, Workers, cpus
 
-__all__ = ["advancing", "dask_option", "jobs_option", "placed", "workers_of"]
+__all__ = ["advancing", "dask_option", "placed", "workers_of"]
 
 T = TypeVar("T")
-
-jobs_option = click.option(
-    "-j", "--jobs", type=click.IntRange(1), help="Number of processes, of one thread each. [default: one for each CPU]"
-)
 
 
 def placed(files: Sequence[str], address: str | None) -> list[str]:

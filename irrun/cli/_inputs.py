@@ -14,7 +14,9 @@ from typing import Final
 import click
 import numpy as np
 
-from irrun.arrays.reading import HEAD, PICTURE, native, read_array, read_picture, why
+from irrun.arrays.pictures import AS_THEY_ARE, Pictures, read_picture
+from irrun.arrays.reading import HEAD, PICTURE, native, read_array, why
+from irrun.base.text import counted
 from irrun.diagnostics import FeedError, diagnostic
 from irrun.ir.parse import require_file
 from irrun.ir.recognition import kind_of
@@ -41,12 +43,14 @@ class Input:
     """The declared shape if it is dynamic and irrun had to choose the dims, otherwise None."""
 
 
-def gather(model: Model, options: Sequence[str], seed: int, max_memory: int) -> list[Input]:
+def gather(
+    model: Model, options: Sequence[str], seed: int, max_memory: int, pictures: Pictures = AS_THEY_ARE
+) -> list[Input]:
     """Return the inputs of a model in the order of its Parameters.
 
-    ``options`` are texts NAME=SPEC, or array files that hold inputs by name. An input that is not among them comes from
-    the comment of an example, or is random numbers drawn with ``seed``. ``max_memory`` limits the bytes of each
-    generated array. Raises FeedError (IR601), ExecutionError (IR604) for an array that is too large, and
+    ``options`` are as ``split`` takes them, and ``pictures`` says how pictures are read. An input that is not among
+    them comes from the comment of an example, or is random numbers drawn with ``seed``. ``max_memory`` limits the bytes
+    of each generated array. Raises FeedError (IR601), ExecutionError (IR604) for an array that is too large, and
     click.BadParameter for a text without ``=``.
     """
     specs: dict[int, str] = {}
@@ -54,10 +58,12 @@ def gather(model: Model, options: Sequence[str], seed: int, max_memory: int) -> 
         if number in specs:
             raise bad_feed(model, model.parameters[number], "is passed twice", "remove one of its options -i")
         specs[number] = spec
-    return gather_specs(model, specs, seed, max_memory)
+    return gather_specs(model, specs, seed, max_memory, pictures)
 
 
-def gather_specs(model: Model, specs: Mapping[int, str], seed: int, max_memory: int) -> list[Input]:
+def gather_specs(
+    model: Model, specs: Mapping[int, str], seed: int, max_memory: int, pictures: Pictures = AS_THEY_ARE
+) -> list[Input]:
     """Return the inputs of a model as ``gather`` does, from the SPEC of each, by position."""
     loaded = {
         number: read_array(model, number, match[1] or match[2], match[3], max_memory)
@@ -66,7 +72,9 @@ def gather_specs(model: Model, specs: Mapping[int, str], seed: int, max_memory: 
     }
     types = element_types(model, loaded)
     return [
-        _input(model, number, specs.get(number), loaded.get(number), types[number], seed, max_memory)
+        _read_picture(model, number, spec, types[number], pictures)
+        if number not in loaded and (spec := specs.get(number)) and PICTURE.fullmatch(spec)
+        else _input(model, number, specs.get(number), loaded.get(number), types[number], seed, max_memory)
         for number in range(len(model.parameters))
     ]
 
@@ -74,25 +82,27 @@ def gather_specs(model: Model, specs: Mapping[int, str], seed: int, max_memory: 
 def split(model: Model, text: str) -> list[tuple[int, str]]:
     """Split ``NAME=SPEC`` into the position of the input and the SPEC. The name may contain a ``=`` itself.
 
-    A ``.npz`` file alone gives a SPEC for each of its arrays, which have the names of inputs. Any other file alone is
-    for the only input. Raises FeedError (IR601), and click.BadParameter for another text without ``=``.
+    A ``.npz`` file alone gives a SPEC for each of its arrays, which have the names of inputs. Any other SPEC alone is
+    for the only input. Raises FeedError (IR601) for a name of no input, and click.BadParameter for a SPEC alone if the
+    model has not one input.
     """
     for equals in re.finditer("=", text):
         number = model.input_position(text[: equals.start()])
         if number is not None:
             return [(number, text[equals.end() :])]
     name, equals, _ = text.partition("=")
-    if text.lower().endswith(".npz") and (not equals or os.path.exists(text)):
+    is_spec = not equals or text[:1] in ("[", '"') or os.path.exists(text)
+    if is_spec and text.lower().endswith(".npz"):
         return _archived(model, text)
+    if is_spec and len(model.parameters) == 1:
+        return [(0, text)]
     names = [f'"{p.name}"' for p in model.parameters]
+    if is_spec:
+        message = f"the model has {counted(len(names), 'input')}"
+        help = f'{", ".join(names)}; write "{model.parameters[0].name}={text}"' if names else f"leave {text} out"
+        raise click.BadParameter(f"{text} is for one input, but {message}: {help}", param_hint="-i")
     near = nearest(name, [n for p in model.parameters for n in model.input_names(p)], cutoff=0.5)
     help = f'did you mean "{near[0]}"?' if near else f"its inputs are {', '.join(names) or 'none'}"
-    if not equals and len(model.parameters) == 1 and os.path.isfile(text):
-        return [(0, text)]
-    if not equals:
-        example = model.parameters[0].name if model.parameters else "x"
-        spec = text if os.path.isfile(text) else "random"
-        raise click.BadParameter(f'{text} is not NAME=SPEC; write it as "{example}={spec}"', param_hint="-i")
     raise FeedError(diagnostic("IR601", f'the model has no input "{name}"', file=model.source.path, help=help))
 
 
@@ -106,6 +116,8 @@ def _archived(model: Model, path: str) -> list[tuple[int, str]]:
         reason = why(error) if isinstance(error, OSError) else str(error)
         message = f"the inputs cannot be read from {path}: {reason}"
         raise FeedError(diagnostic("IR601", message, help="check the path, or write it with numpy.savez")) from None
+    if keys == ["arr_0"] and len(model.parameters) == 1:  # numpy.savez(path, array)
+        return [(0, path)]
     specs: list[tuple[int, str]] = []
     for key in keys:
         number = model.input_position(key)
@@ -116,6 +128,11 @@ def _archived(model: Model, path: str) -> list[tuple[int, str]]:
             raise FeedError(diagnostic("IR601", message, file=model.source.path, help=help))
         specs.append((number, f"{path}:{key}"))
     return specs
+
+
+def _read_picture(model: Model, number: int, path: str, element_type: ElementType, pictures: Pictures) -> Input:
+    array, origin = read_picture(model, number, path, element_type, pictures)
+    return Input(model.parameters[number].name, element_type, array, origin)
 
 
 def _input(
@@ -157,8 +174,6 @@ def _input(
             origin += f", shape chosen for {chosen}"
         return ready(array, origin, chosen)
     assert spec is not None
-    if PICTURE.fullmatch(spec):
-        return ready(read_picture(model, number, spec, element_type), spec)
     return ready(_literal(model, parameter, spec, element_type, free=wanted.kind == "dynamic"), "as given")
 
 

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import io
 import re
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from irrun.model import Shapes
+from irrun.files import write_file
 from irrun.opdef.plugins import load_plugin
 
 __all__ = [
     "Size",
+    "all_option",
+    "exact_option",
     "file_to_write",
+    "folder_to_write",
     "force_option",
     "format_option",
+    "jobs_option",
+    "memory_option",
     "model_to_write",
     "new_file",
     "plugin_option",
     "refuse_to_replace",
     "refuse_to_replace_in",
     "require_ending",
-    "shape_option",
+    "runs_option",
+    "timeout_option",
     "together",
     "top_option",
     "weights_option",
@@ -62,16 +72,86 @@ def together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return add
 
 
-def format_option(*formats: str) -> Any:
-    """Return the option ``--format``, which passes ``form`` to the command. The first format is the default."""
+def format_option(*formats: str, is_long: bool = False) -> Callable[[Any], Any]:
+    """Return the options ``--format`` and ``--output-file``. The command gets ``form``, by default the first format.
+
+    ``-o`` is the short form of ``--output-file``, except of a command that writes other files (``is_long``).
+    """
+
+    def add(command: Callable[..., Any]) -> Any:
+        @functools.wraps(command)
+        def run(*args: Any, output_file: str | None, **options: Any) -> Any:
+            if output_file is not None:
+                target = new_file(output_file, "--output-file")
+                click.get_current_context().meta["irrun.files"].enter_context(_output_to(target))
+            return command(*args, **options)
+
+        names = ("--output-file",) if is_long else ("-o", "--output-file")
+        file = click.option(*names, metavar="FILE", help="Write the result to a file, not to standard output.")
+        choice = click.option(
+            "--format", "form", type=click.Choice(formats), default=formats[0], show_default=True, help="Output format."
+        )
+        return choice(file(run))
+
+    return add
+
+
+@contextmanager
+def _output_to(path: Path) -> Iterator[None]:
+    """Write what is printed to a file, which is replaced as a whole at the end, also if the command fails."""
+    stream = io.TextIOWrapper(data := io.BytesIO(), "utf-8", "backslashreplace", "\n", write_through=True)
+    with contextlib.redirect_stdout(stream):
+        yield
+    write_file(path, data.getvalue())
+
+
+def top_option(default: str) -> Any:
+    """Return the option ``--top``, which passes a number or None. ``default`` is its text in the help."""
+    help = f"The most rows of each ranking to show. [default: {default}]"
+    return click.option("--top", type=click.IntRange(min=1), metavar="N", help=help)
+
+
+def runs_option(default: int) -> Any:
+    """Return the option ``--runs``: how often the model runs to be timed."""
+    help = "Number of runs that are timed, after one that is not if there are several."
     return click.option(
-        "--format", "form", type=click.Choice(formats), default=formats[0], show_default=True, help="Output format."
+        "--runs", type=click.IntRange(min=1), metavar="N", default=default, show_default=True, help=help
     )
 
 
-def top_option(help: str) -> Any:
-    """Return the option ``--top``: the most rows of a ranking to show. ``help`` says which rows these are."""
-    return click.option("--top", type=click.IntRange(min=1), metavar="N", default=20, show_default=True, help=help)
+all_option: Final = click.option("--all", "everything", is_flag=True, help="List everything, and fold nothing.")
+
+
+def jobs_option(default: int | str) -> Any:
+    """Return the option ``-j``. ``default`` is a number, or a text for the help."""
+    of = {"default": default, "show_default": True} if isinstance(default, int) else {}
+    said = "" if of else f" [default: {default}]"
+    return click.option(
+        "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help=f"Number of processes at a time.{said}", **of
+    )
+
+
+def timeout_option(default: int | None, what: str = "a run") -> Any:
+    """Return the option ``--timeout``: the most seconds that ``what`` may take."""
+    help = f"The most seconds that {what} may take." + ("" if default else " [default: no limit]")
+    kind = click.FloatRange(min=0, min_open=True)
+    return click.option(
+        "--timeout", type=kind, metavar="SECONDS", default=default, show_default=default is not None, help=help
+    )
+
+
+def memory_option(default: str = "3/4 of the memory", what: str = "a run") -> Any:
+    """Return the option ``--max-memory``: the most memory that ``what`` may hold at once."""
+    help = f"The most memory of {what}, such as 2GiB. [default: {default}]"
+    return click.option("--max-memory", type=Size(), metavar="SIZE", help=help)
+
+
+exact_option: Final = click.option(
+    "--exact",
+    is_flag=True,
+    default=None,
+    help="Compute each layer on its own, by the kernel that defines it, on one thread.",
+)
 
 
 weights_option: Final = click.option(
@@ -166,6 +246,20 @@ def require_ending(path: str, option: str, endings: Sequence[str], what: str) ->
         raise click.BadParameter(message, param_hint=option)
 
 
+def folder_to_write(path: str, option: str = "-o") -> Path:
+    """Return the path of a folder. Raises click.BadParameter if it is a file, or has the ending of a file."""
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise click.BadParameter(f"{path} is a file; pass a folder", param_hint=option)
+    if not folder.exists() and folder.suffix.lower() in _ENDINGS_OF_FILES:
+        message = f"{path} ends in {folder.suffix}, but a folder is written; write {folder.with_suffix('')}"
+        raise click.BadParameter(f"{message}, or > {path} for what the command prints", param_hint=option)
+    return folder
+
+
+_ENDINGS_OF_FILES: Final = (".csv", ".html", ".json", ".md", ".npy", ".npz", ".pdf", ".txt", ".xml", ".zip")
+
+
 def new_file(path: str, option: str) -> Path:
     """Return the path of a file to write, as ``file_to_write``, but none that the command reads."""
     target = file_to_write(path, option)
@@ -197,23 +291,3 @@ plugin_option: Final = click.option(
     is_eager=True,
     help="A Python file that registers operations of your own with @irrun.op. May be repeated.",
 )
-
-
-def shape_option(help: str) -> Any:
-    """Return the option ``--shape NAME=SHAPE``, which passes ``shapes`` to the command."""
-    return click.option(
-        "--shape", "shapes", metavar="NAME=SHAPE", multiple=True, callback=_shapes, help=f"{help} May be repeated."
-    )
-
-
-def _shapes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> Shapes:
-    """Return the shape of each named input from texts ``NAME=SHAPE``. A name may contain a ``=`` itself."""
-    shapes: dict[str | int, str] = {}
-    for value in values:
-        name, equals, shape = value.rpartition("=")
-        if not equals:
-            raise click.BadParameter(f"{value} is not NAME=SHAPE; write it as data=[1,3,224,224]", ctx, param)
-        if name in shapes:
-            raise click.BadParameter(f"the shape of {name} is passed twice; remove one of them", ctx, param)
-        shapes[name] = shape
-    return shapes

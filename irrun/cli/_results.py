@@ -13,6 +13,7 @@ from rich.text import Text
 
 from irrun.base.text import counted, printable
 from irrun.cli import _terminal
+from irrun.cli._classes import Scores, show_classes
 from irrun.cli._execution import Run
 from irrun.cli._outputs import Output, number
 from irrun.debug.nonfinite import Origin, Report
@@ -23,8 +24,8 @@ from irrun.types import PartialShape
 __all__ = ["record", "show", "timing"]
 
 
-def show(out: Console, run: Run, *, profiled: bool, top: int) -> None:
-    """Print the inputs, outputs and tapped values of a run as tables, and its profile if ``profiled``.
+def show(out: Console, run: Run, classes: Sequence[Scores], *, profiled: bool, top: int) -> None:
+    """Print the inputs, outputs, tapped values and classes of a run as tables, and its profile if ``profiled``.
 
     The profile has at most ``top`` steps and layers.
     """
@@ -42,6 +43,8 @@ def show(out: Console, run: Run, *, profiled: bool, top: int) -> None:
         rows = [_row(o, has_special) for o in values]
         spare = ("first values", "not finite", "declared", "mean", "min", "max", "type")
         _terminal.print_table(out, columns, rows, right=("min", "mean", "max"), spare=spare)
+    if classes:
+        show_classes(out, classes)
     if run.seconds:
         _print_times(out, timing(run.seconds))
     if run.profile and profiled:
@@ -201,7 +204,7 @@ def _declared(output: Output) -> str | Text:
     return Text("no: " + " ".join(str(part) for part in declared if part is not None), "red")
 
 
-def record(run: Run, *, profiled: bool) -> dict[str, Any]:
+def record(run: Run, classes: Sequence[Scores], *, profiled: bool) -> dict[str, Any]:
     """Return a run as a dict for JSON, with its profile if ``profiled``."""
     return {
         "inputs": [
@@ -209,6 +212,7 @@ def record(run: Run, *, profiled: bool) -> dict[str, Any]:
         ],
         "outputs": [_fields(o) for o in run.outputs],
         **({"taps": [_fields(o) for o in run.taps]} if run.taps else {}),
+        **({"classes": [scores.record() for scores in classes]} if classes else {}),
         **({"runs": timing(run.seconds)} if run.seconds else {}),
         **({"profile": run.profile.record(run.costs)} if run.profile and profiled else {}),
         **({"nonfinite": run.nonfinite.record()} if run.nonfinite else {}),

@@ -58,7 +58,7 @@ class TokenOptions:
 
 
 token_options: Final = together(
-    click.option("--prompt", metavar="TEXT", help="Compare language models: how they continue this text."),
+    click.option("--prompt", metavar="TEXT", help="The text to continue: compare language models."),
     click.option(
         "--tokens",
         type=click.IntRange(min=1),

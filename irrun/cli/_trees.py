@@ -18,7 +18,7 @@ from irrun.base.text import human
 from irrun.checking.reports import FORMATS
 from irrun.cli import _terminal
 from irrun.cli._fleet import advancing, dask_option, placed, workers_of
-from irrun.cli._options import together
+from irrun.cli._options import jobs_option, together
 from irrun.files import cache_folder
 from irrun.fleet.cache import Cache
 from irrun.fleet.trees import Check, Outcome, RandomRun, outcomes
@@ -30,13 +30,7 @@ _MAX_FILES_OF_ONE_PROCESS: Final = 32
 """Up to this many models, starting processes takes longer than the work itself."""
 
 tree_options: Final = together(
-    click.option(
-        "-j",
-        "--jobs",
-        type=click.IntRange(1),
-        help="Number of processes. [default: 1, or one for each CPU if there are more than "
-        f"{_MAX_FILES_OF_ONE_PROCESS} files to do]",
-    ),
+    jobs_option(f"1, or one for each CPU if there are more than {_MAX_FILES_OF_ONE_PROCESS} files"),
     dask_option,
     click.option(
         "--cache/--no-cache",

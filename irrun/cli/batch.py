@@ -8,19 +8,36 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
+from irrun.arrays.pictures import Pictures
 from irrun.base.text import counted, printable
 from irrun.checking.render import concise, record
 from irrun.cli import _completion, _terminal
-from irrun.cli._fleet import advancing, dask_option, jobs_option, placed, workers_of
-from irrun.cli._options import Size, format_option, plugin_option, refuse_to_replace, weights_option
+from irrun.cli._fleet import advancing, dask_option, placed, workers_of
+from irrun.cli._input_options import picture_options, shape_option
+from irrun.cli._options import (
+    exact_option,
+    folder_to_write,
+    format_option,
+    jobs_option,
+    memory_option,
+    plugin_option,
+    refuse_to_replace,
+    timeout_option,
+    weights_option,
+)
 from irrun.cli._settings import with_settings
-from irrun.fleet.batch import Batch, prepare
+from irrun.fleet.batch import Batch, Feeding, prepare
+from irrun.model import Shapes
 
 __all__ = ["command"]
+
+
+_MAX_SHOWN: Final = 20
+"""The most inputs that cannot be read or run which are named on standard error."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +49,8 @@ class Settings:
     output: str
     weights: str | None
     form: str
+    shapes: Shapes
+    pictures: Pictures
     jobs: int | None
     address: str | None
     batch: int | None
@@ -54,32 +73,22 @@ class Settings:
 )
 @weights_option
 @plugin_option
-@format_option("text", "json")
-@jobs_option
+@format_option("text", "json", is_long=True)
+@shape_option()
+@picture_options
+@jobs_option("one for each CPU")
 @dask_option
 @click.option(
     "--batch",
-    type=click.IntRange(1),
+    type=click.IntRange(min=1),
     metavar="N",
     help="Inputs to run at once, which the model must allow. [default: 8 if it does, otherwise 1]",
 )
 @click.option("--fail-fast", is_flag=True, help="Stop at the first input that cannot be read or run.")
 @click.option("--overwrite", is_flag=True, help="Compute every result again, also those that OUT holds.")
-@click.option(
-    "--exact", is_flag=True, default=None, help="Compute each layer on its own, by the kernel that defines it."
-)
-@click.option(
-    "--max-memory",
-    type=Size(),
-    metavar="SIZE",
-    help="The most memory that a run may hold at once in each process. [default: 3/4 of the memory, shared by all]",
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="The most seconds that one run may take. [default: no limit]",
-)
+@exact_option
+@memory_option("3/4 of the memory, shared by all processes", "each process")
+@timeout_option(None)
 @with_settings(Settings)
 def command(settings: Settings) -> int:
     """Run a model for many inputs, in several processes.
@@ -92,9 +101,8 @@ def command(settings: Settings) -> int:
     skipped; the exit status is then 1.
     """
     refuse_to_replace(Path(settings.output), "-o")
-    if Path(settings.output).suffix.lower() in (".txt", ".csv", ".json", ".xml"):
-        message = f"{settings.output} would be a folder of .npz files; name a folder, or a .zarr"
-        raise click.BadParameter(message, param_hint="-o")
+    if Path(settings.output).suffix.lower() not in (".npy", ".npz", ".zarr"):
+        folder_to_write(settings.output)
     address = settings.address
     model, output, *inputs = placed([settings.model, settings.output, *settings.inputs], address)
     batch = prepare(
@@ -107,6 +115,7 @@ def command(settings: Settings) -> int:
         max_memory=settings.max_memory,
         timeout=settings.timeout,
         overwrite=settings.overwrite,
+        feeding=Feeding(settings.shapes, settings.pictures),
     )
     with closing(batch):
         summary = _run(batch, settings)
@@ -133,7 +142,10 @@ def _run(batch: Batch, settings: Settings) -> dict[str, Any]:
                 for number, why in step.bad:
                     name = batch.inputs.name(number)
                     bad.append({"input": name, "diagnostics": [record(d) for d in why]})
-                    err.print(f"{printable(name)}: {'; '.join(concise(d) for d in why)}")
+                    if len(bad) <= _MAX_SHOWN:
+                        err.print(f"{printable(name)}: {'; '.join(concise(d) for d in why)}")
+                    elif len(bad) == _MAX_SHOWN + 1:
+                        err.print("further bad inputs are only counted; --format json lists all of them")
                 if step.bad and settings.fail_fast:
                     break
         took = time.monotonic() - since

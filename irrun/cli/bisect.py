@@ -25,7 +25,7 @@ from irrun.cli._comparison_options import (
     tolerance_options,
 )
 from irrun.cli._exclusions import Exclusion, refuse
-from irrun.cli._options import format_option
+from irrun.cli._options import folder_to_write, format_option
 from irrun.cli._settings import with_settings
 from irrun.debug import Bisection, bisect, write_reproduction
 from irrun.debug.bisection import anonymized
@@ -65,7 +65,7 @@ class Settings:
     "-o",
     "--output",
     "folder",
-    metavar="DIR",
+    metavar="FOLDER",
     help="Write a reproduction to this folder: the part, its inputs and outputs, a script, and the text of an issue.",
 )
 @click.option(
@@ -73,7 +73,7 @@ class Settings:
     is_flag=True,
     help="Replace the names in the reproduction, and its numbers where the fault survives that.",
 )
-@format_option("text", "json")
+@format_option("text", "json", is_long=True)
 @limit_options
 @with_settings(Settings)
 def command(settings: Settings) -> int:
@@ -116,7 +116,7 @@ def command(settings: Settings) -> int:
 
 def _target(folder: str) -> Path:
     """Return the folder to write. Raises click.BadParameter, before the run, if it cannot be written."""
-    target = Path(folder)
+    target = folder_to_write(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise click.BadParameter(f"{folder} exists and is not an empty folder; choose another", param_hint="-o")
     if not target.resolve().parent.is_dir():

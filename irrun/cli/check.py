@@ -16,7 +16,8 @@ from irrun.checking.render import concise, text
 from irrun.checking.reports import FORMATS, records
 from irrun.cli import _completion, _config, _errors, _fixing, _terminal
 from irrun.cli._exclusions import Exclusion, formats, refuse
-from irrun.cli._options import format_option, plugin_option, shape_option, weights_option
+from irrun.cli._input_options import shape_option
+from irrun.cli._options import format_option, plugin_option, weights_option
 from irrun.cli._settings import with_settings
 from irrun.cli._trees import SUMMARIZED, TreeOptions, print_summary, tree_options
 from irrun.cli._watch import changes
@@ -46,7 +47,7 @@ _EXCLUSIONS: Final = (
         f"--summary supports the formats {', '.join(SUMMARIZED)}, not {{form}}",
         unless=formats(*SUMMARIZED, "text"),
     ),
-    Exclusion(("--watch",), "--watch cannot be combined with {other}", others=("standard input",)),
+    Exclusion(("--watch",), "--watch cannot be combined with {other}", others=("standard input", "--output-file")),
     Exclusion(("--watch",), "--watch cannot be combined with the format {form}", others=formats(*FORMATS)),
 )
 
@@ -127,7 +128,7 @@ def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
     shell_complete=_completion.codes,
     help="Report all codes but these.",
 )
-@shape_option("Check the model with this input at another shape, such as [1,3,224,224], [?,1..512] or [...].")
+@shape_option()
 @click.option("--fix", "fixes", is_flag=True, help="Apply the safe fixes and report the rest.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, but change nothing.")
 @click.option(

@@ -58,7 +58,7 @@ input.
 
 
 _EXCLUSIONS: Final = (
-    Exclusion(("--from",), "--from runs nothing; leave out REFERENCE and CANDIDATE", others=("reference",)),
+    Exclusion(("--load",), "--load runs nothing; leave out REFERENCE and CANDIDATE", others=("reference",)),
     *EXCLUSIONS,
 )
 
@@ -84,8 +84,8 @@ class Settings:
 
 
 @click.command("compare", help=_HELP)
-@click.argument("reference", metavar="[REFERENCE]", required=False)
-@click.argument("candidate", metavar="[CANDIDATE]", required=False)
+@click.argument("reference", metavar="REFERENCE", required=False)
+@click.argument("candidate", metavar="CANDIDATE", required=False)
 @model_options
 @sample_options
 @token_options
@@ -95,7 +95,7 @@ class Settings:
 @tolerance_options
 @click.option("--comparator", metavar="FILE.py:FUNCTION", help="A Python function that compares two values instead.")
 @click.option("--save", metavar="FILE.json", help="Write all measurements, to apply other tolerances later.")
-@click.option("--from", "saved", metavar="FILE.json", help="Apply the tolerances to saved measurements. Runs nothing.")
+@click.option("--load", "saved", metavar="FILE.json", help="Apply the tolerances to what --save wrote. Runs nothing.")
 @format_option("text", "json")
 @limit_options
 @with_settings(Settings)

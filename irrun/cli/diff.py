@@ -1,4 +1,4 @@
-"""``irrun diff`` (compare): Show where two models, or the graphs that an engine runs, differ."""
+"""``irrun diff`` (compare): Show where two models, or the graphs of engines, differ."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from irrun.base.text import counted, printable
 from irrun.cli import _completion, _errors, _runtime_difference, _terminal
 from irrun.cli._comparison_options import LimitOptions, limit_options
 from irrun.cli._exclusions import Exclusion, refuse
+from irrun.cli._input_options import input_option, seed_option
 from irrun.cli._inputs import gather
-from irrun.cli._options import format_option, plugin_option
+from irrun.cli._options import all_option, format_option, plugin_option, runs_option
 from irrun.cli._settings import with_settings
 from irrun.debug.difference import Change, Difference, LayerDifference, Place, WeightsRow, badness, diff
 from irrun.debug.runtime import Runtime, RuntimeDifference, difference, runtime
@@ -59,27 +60,16 @@ class Settings:
 @click.option("--weights-a", metavar="BIN", help="The .bin file of A. [default: next to the .xml, with the same name]")
 @click.option("--weights-b", metavar="BIN", help="The .bin file of B. [default: next to the .xml, with the same name]")
 @click.option("--rt-info", is_flag=True, help="Also compare rt_info and other elements that irrun does not use.")
-@click.option("--all", "everything", is_flag=True, help="List all layers, also those that only follow from others.")
-@click.option(
-    "-i",
-    "--input",
-    "inputs",
-    metavar="NAME=SPEC",
-    multiple=True,
-    help="With engines: the value of an input, as in `irrun run`. May be repeated. [default: random]",
-)
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="With engines: seed of random inputs."
-)
-@click.option(
-    "--runs", type=click.IntRange(min=1), default=11, show_default=True, help="With engines: runs that are timed."
-)
+@all_option
+@input_option(" For engines.")
+@seed_option()
+@runs_option(11)
 @limit_options
 @plugin_option
 @format_option("text", "json")
 @with_settings(Settings)
 def command(settings: Settings) -> int:
-    """Show where two models, or the graphs that an engine runs, differ.
+    """Show where two models, or the graphs of engines, differ.
 
     A and B are two IR files, or engines as in `irrun compare`: openvino:model.xml 'openvino[precision=f32]'.
 

@@ -11,12 +11,16 @@ import numpy as np
 
 from irrun import api
 from irrun.base.text import counted, printable
+from irrun.checking.checker import check
 from irrun.checking.facts import written
 from irrun.cli import _completion, _terminal
+from irrun.cli._input_options import input_option, shape_option
 from irrun.cli._options import force_option, format_option, model_to_write, plugin_option, weights_option
 from irrun.cli._samples import samples
+from irrun.diagnostics import ModelError
+from irrun.ir.parse import Parsed
 from irrun.ir.write import save_model
-from irrun.model import Model
+from irrun.model import Model, Shapes
 from irrun.running.live import default_max_memory
 from irrun.surgery import (
     downgrade,
@@ -30,6 +34,7 @@ from irrun.surgery import (
     rename_layer,
     rename_output,
     require_equal,
+    reshape,
 )
 
 __all__ = ["command"]
@@ -72,7 +77,7 @@ def _pairs_option(name: str, metavar: str, help: str) -> Any:
     "OUTPUT=INPUT",
     "With --merge: an output of MODEL and the input of B that it becomes. [default: those of equal names]",
 )
-@click.option("--keep", is_flag=True, help="With --merge: keep the outputs that become inputs.")
+@click.option("--keep-outputs", "keep", is_flag=True, help="With --merge: keep the outputs that become inputs.")
 @click.option(
     "--expose",
     "exposed",
@@ -86,19 +91,12 @@ def _pairs_option(name: str, metavar: str, help: str) -> Any:
 @click.option("--fold", is_flag=True, help="Store values that depend only on constants.")
 @click.option("--drop-unused", is_flag=True, help="Drop layers that no output depends on. Inputs stay.")
 @click.option("--opset", metavar="N", callback=_opset, help="Write no operation set newer than N, such as 13.")
-@click.option(
-    "-i",
-    "--input",
-    "inputs",
-    metavar="NAME=SPEC",
-    multiple=True,
-    help="An input of the model before it is edited, for the comparison with the result, as in `irrun run`. "
-    "May be repeated. [default: random]",
-)
+@shape_option()
+@input_option(" The result is compared with the model before the edits.")
 @click.option("--no-verify", is_flag=True, help="Do not run the original and the result on random inputs.")
 @click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with its .bin next to it.")
 @force_option
-@format_option("text", "json")
+@format_option("text", "json", is_long=True)
 def command(
     model: str,
     weights: str | None,
@@ -106,22 +104,25 @@ def command(
     output: str,
     force: bool,
     form: str,
+    shapes: Shapes,
     no_verify: bool,
     **edits: Any,
 ) -> int:
     """Rename, expose, merge, fold, or write older operation sets.
 
-    The edits are made in the order of the options below. Elements that irrun does not use, such as rt_info, are kept.
-    Before the result is written, it and the original are run on the same inputs, and every bit of their outputs must
-    be equal. Inputs that are not passed with -i are random. A layer in a body is named with its path, such as
-    loop/total.
+    The edits are made in the order of the options below, --shape first. Elements that irrun does not use, such as
+    rt_info, are kept. Before the result is written, it and the original are run on the same inputs, and every bit of
+    their outputs must be equal. Inputs that are not passed with -i are random. A layer in a body is named with its
+    path, such as loop/total.
     """
     model_to_write(output, "-o", force=force)
     if not edits["other"] and (edits["connect"] or edits["keep"]):
-        raise click.UsageError("--connect and --keep say how to merge; add --merge")
-    if not any(edits.values()):
+        raise click.UsageError("--connect and --keep-outputs say how to merge; add --merge")
+    if not any(edits.values()) and not shapes:
         raise click.UsageError("no edit is named; `irrun edit --help` lists them")
     whole = _model(model, weights)
+    if shapes:
+        whole = _reshaped(whole, shapes)
     if edits["other"] is not None:
         other = _model(edits["other"], None)
         whole = _merged(whole, other, edits["connect"] or None, edits["keep"], None if no_verify else inputs)
@@ -147,6 +148,15 @@ def _model(path: str, weights: str | None) -> Model:
     model = api.read_model(path, weights)
     if model.is_fragment:
         raise click.BadParameter(f"{path} is a page with examples; pass an IR file", param_hint="MODEL.xml")
+    return model
+
+
+def _reshaped(model: Model, shapes: Shapes) -> Model:
+    """Return the model with other input shapes. Raises ModelError if a layer cannot take them."""
+    model = reshape(model, shapes)
+    errors = [found for found in check(Parsed(model, [])) if found.severity == "error"]
+    if errors:
+        raise ModelError(errors)
     return model
 
 

@@ -10,7 +10,7 @@ from irrun import api
 from irrun.base.text import printable
 from irrun.checking.facts import written
 from irrun.cli import _completion, _terminal
-from irrun.cli._options import force_option, format_option, model_to_write, weights_option
+from irrun.cli._options import force_option, format_option, model_to_write, plugin_option, weights_option
 from irrun.ir.extract import extract
 from irrun.ir.write import save_model
 
@@ -20,6 +20,7 @@ __all__ = ["command"]
 @click.command("extract")
 @click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @weights_option
+@plugin_option
 @click.option(
     "--from",
     "begin",
@@ -38,7 +39,7 @@ __all__ = ["command"]
 )
 @click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with its .bin next to it.")
 @force_option
-@format_option("text", "json")
+@format_option("text", "json", is_long=True)
 def command(
     model: str, weights: str | None, begin: Sequence[str], end: Sequence[str], output: str, force: bool, form: str
 ) -> int:

@@ -16,8 +16,9 @@ from rich.progress import Progress
 from irrun.base.text import printable
 from irrun.cli import _terminal
 from irrun.cli._exclusions import Exclusion, refuse
-from irrun.cli._judging import LimitOptions, folder_to_write, limit_options
-from irrun.cli._options import format_option
+from irrun.cli._input_options import seed_option
+from irrun.cli._judging import LimitOptions, limit_options
+from irrun.cli._options import folder_to_write, format_option, jobs_option
 from irrun.cli._settings import with_settings
 from irrun.engines.opening import open
 from irrun.fuzz import Campaign, Figures, Finding, Job, compiled, forms, run_jobs, summary, unreached
@@ -52,22 +53,14 @@ class Settings:
 
 
 @click.command("fuzz")
-@click.option("--against", "side", metavar="SIDE", help="An engine, such as openvino. [default: irrun against itself]")
-@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="N", help="How long. [default: 1]")
+@click.option("--against", "side", metavar="SIDE", help="The engine, such as openvino. [default: irrun against itself]")
+@click.option(
+    "--minutes", type=click.FloatRange(min=0, min_open=True), metavar="MINUTES", help="How long. [default: 1]"
+)
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="How many models, instead of how long.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, metavar="N", help="Another seed, other models."
-)
+@seed_option("models", 1)
 @click.option("--model", type=click.IntRange(min=0), metavar="N", help="Only the model with this number.")
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Processes, each with an engine of its own. They share the models in blocks.",
-)
+@jobs_option(1)
 @click.option("-o", "--output", metavar="FOLDER", help="Write findings.jsonl.xz there, a suite of the findings.")
 @click.option(
     "--compiled",
@@ -76,7 +69,7 @@ class Settings:
 )
 @limit_options
 @click.option("--quota", is_flag=True, help="Fail if an algorithm of the kernels is reached too seldom.")
-@format_option("text", "json")
+@format_option("text", "json", is_long=True)
 @with_settings(Settings)
 def command(settings: Settings) -> int:
     """Grow random models, and let engines disagree about them.

@@ -11,7 +11,8 @@ import click
 
 from irrun.base.text import printable
 from irrun.cli import _terminal
-from irrun.cli._options import Size, format_option, plugin_option
+from irrun.cli._input_options import seed_option
+from irrun.cli._options import format_option, memory_option, plugin_option, timeout_option
 from irrun.cli._settings import with_settings
 from irrun.genai import Generation, Pipeline, Stream
 
@@ -65,7 +66,7 @@ class Settings:
 
 @click.command("generate")
 @click.argument("folder", metavar="FOLDER")
-@click.option("-p", "--prompt", metavar="TEXT", required=True, help="The text to continue, or - for standard input.")
+@click.option("-p", "--prompt", metavar="TEXT", required=True, help="The text to continue; - reads standard input.")
 @click.option("--chat", is_flag=True, help="Put the prompt into the chat template, as the message of a user.")
 @click.option("--system", metavar="TEXT", help="The system's message before that of the user. Implies --chat.")
 @click.option(
@@ -78,33 +79,28 @@ class Settings:
 @click.option(
     "--temperature",
     type=click.FloatRange(min=0),
-    metavar="T",
+    metavar="NUMBER",
     help="Draw tokens, less evenly below 1 and more evenly above. 0 takes the likeliest.",
 )
-@click.option("--top-k", type=click.IntRange(min=1), metavar="K", help="Draw from the K likeliest tokens.")
+@click.option("--top-k", type=click.IntRange(min=1), metavar="N", help="Draw from the N likeliest tokens.")
 @click.option(
     "--top-p",
     type=click.FloatRange(min=0, max=1, min_open=True),
-    metavar="P",
-    help="Draw from the fewest tokens that together have the probability P.",
+    metavar="NUMBER",
+    help="Draw from the fewest tokens that together have this probability.",
 )
-@click.option("--seed", type=click.IntRange(min=0), metavar="S", help="Seed of drawn tokens. [default: 0]")
+@seed_option("tokens", None)
 @click.option(
     "--repetition-penalty",
     type=click.FloatRange(min=0, min_open=True),
-    metavar="R",
+    metavar="NUMBER",
     help="Make tokens that have occurred less likely, above 1.",
 )
 @click.option("--stop", metavar="TEXT", multiple=True, help="End before this text. May be repeated.")
 @format_option("text", "json")
 @plugin_option
-@click.option("--max-memory", type=Size(), metavar="SIZE", help="The most memory, such as 2GiB. [default: 3/4 of it]")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="The most seconds for each run of a model. [default: no limit]",
-)
+@memory_option()
+@timeout_option(None)
 @with_settings(Settings)
 def command(settings: Settings) -> int:
     """Generate text with a language model.

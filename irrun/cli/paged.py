@@ -7,6 +7,7 @@ from rich.console import Console
 
 from irrun.base.text import printable
 from irrun.cli import _completion, _errors, _terminal
+from irrun.cli._input_options import seed_option
 from irrun.cli._options import format_option
 from irrun.debug.serving import Serving, serving
 from irrun.diagnostics import IrrunError
@@ -18,16 +19,22 @@ __all__ = ["command"]
 @click.argument("stateful", metavar="STATEFUL", shell_complete=_completion.files)
 @click.argument("paged", metavar="PAGED", shell_complete=_completion.files)
 @click.option(
-    "--tokens", type=click.IntRange(min=3), default=70, show_default=True, help="The tokens of each of two prompts."
+    "--tokens",
+    type=click.IntRange(min=3),
+    metavar="N",
+    default=70,
+    show_default=True,
+    help="The number of tokens of each of two prompts.",
 )
 @click.option(
     "--block-size",
     type=click.IntRange(min=1),
+    metavar="N",
     default=32,
     show_default=True,
     help="The tokens of a block.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the prompts.")
+@seed_option("prompts")
 @format_option("text", "json")
 def command(stateful: str, paged: str, tokens: int, block_size: int, seed: int, form: str) -> int:
     """Compare a stateful model with its paged form.

@@ -13,7 +13,7 @@ from irrun.base.text import counted
 from irrun.cli import _completion, _precision, _terminal
 from irrun.cli._comparison_options import SampleOptions, ToleranceOptions, sample_options, tolerance_options
 from irrun.cli._exclusions import Exclusion, refuse
-from irrun.cli._options import Size, format_option, new_file, plugin_option, top_option, weights_option
+from irrun.cli._options import format_option, memory_option, new_file, plugin_option, top_option, weights_option
 from irrun.cli._settings import with_settings
 from irrun.debug import precision
 from irrun.debug.low_precision.formats import FORMATS
@@ -62,7 +62,7 @@ class Settings:
     tolerance: ToleranceOptions
     text: bool
     runs: int
-    top: int
+    top: int | None
     no_search: bool
     keep: str | None
     scope: str | None
@@ -112,13 +112,13 @@ class Settings:
     metavar="N",
     help="The most layers whose effect is measured, by a run for each; the effects of the others are estimated.",
 )
-@top_option("The most layers to show.")
+@top_option("20")
 @click.option("--no-search", is_flag=True, help="Do not search for the layers to keep in full precision.")
 @click.option("--kept", "keep", metavar="FILE.json", help="Write the names of the layers to keep, as a list.")
 @click.option("--ignored-scope", "scope", metavar="FILE.json", help="Write them as the arguments of nncf.IgnoredScope.")
 @plugin_option
 @format_option("text", "json")
-@click.option("--max-memory", type=Size(), help="The most memory, such as 2GiB. [default: 3/4 of the memory]")
+@memory_option()
 @with_settings(Settings)
 def command(settings: Settings) -> int:
     """Find the layers that lose most in a lower precision.
@@ -160,7 +160,7 @@ def command(settings: Settings) -> int:
     if settings.form == "json":
         _terminal.print_json(result.record())
     else:
-        _precision.show(_terminal.console(), result, settings.top)
+        _precision.show(_terminal.console(), result, settings.top or 20)
     if keep is not None:
         _write(keep, [layer.name for layer in result.kept.layers] if result.kept is not None else [])
     if scope is not None:

@@ -8,14 +8,26 @@ from typing import Final
 
 import click
 
+from irrun.arrays.pictures import Pictures
 from irrun.base.text import counted, printable
 from irrun.cli import _completion, _errors, _models, _terminal
-from irrun.cli._comparison_options import ToleranceOptions
-from irrun.cli._exclusions import Exclusion, refuse
+from irrun.cli._comparison_options import ToleranceOptions, tolerance_options
+from irrun.cli._exclusions import Exclusion, formats, refuse
+from irrun.cli._input_options import input_option, picture_options, seed_option, shape_option
 from irrun.cli._inputs import gather
-from irrun.cli._options import Size, format_option, new_file, plugin_option, require_ending, weights_option
+from irrun.cli._options import (
+    format_option,
+    memory_option,
+    new_file,
+    plugin_option,
+    require_ending,
+    runs_option,
+    timeout_option,
+    weights_option,
+)
 from irrun.cli._settings import with_settings
 from irrun.ir.parse import Parsed
+from irrun.model import Shapes
 from irrun.report import ModelReport, collect
 from irrun.running.live import default_max_memory
 
@@ -29,6 +41,16 @@ _EXCLUSIONS: Final = (
         unless=("--compare",),
     ),
     Exclusion(("--compare", "--runtime"), "{option} reads the .bin next to the .xml; leave -w out", others=("-w",)),
+    Exclusion(
+        ("--compare", "--runtime", "--expect"),
+        "{option} takes the file as it is; write it at the shape first, with `irrun edit MODEL.xml --shape ...`",
+        others=("--shape",),
+    ),
+    Exclusion(
+        ("--output-file",),
+        "the page is written with -o FILE.html; --output-file is for --format json",
+        unless=formats("json"),
+    ),
 )
 
 
@@ -39,6 +61,8 @@ class Settings:
     model: str
     weights: str | None
     inputs: Sequence[str]
+    pictures: Pictures
+    shapes: Shapes
     output: str
     side: str | None
     engine: str | None
@@ -55,15 +79,9 @@ class Settings:
 @click.command("report")
 @click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @weights_option
-@click.option(
-    "-i",
-    "--input",
-    "inputs",
-    metavar="NAME=SPEC",
-    multiple=True,
-    shell_complete=_completion.inputs,
-    help="The value of an input, as in `irrun run`. May be repeated. [default: random]",
-)
+@input_option()
+@picture_options
+@shape_option()
 @click.option(
     "-o", "--output", metavar="FILE.html", default="report.html", show_default=True, help="The page to write."
 )
@@ -71,7 +89,7 @@ class Settings:
     "--compare",
     "side",
     metavar="SIDE",
-    help="Also compare the model with SIDE, such as openvino, as in `irrun compare`, on the same inputs.",
+    help="Also compare the model with SIDE, the reference, such as openvino, on the same inputs: see `irrun compare`.",
 )
 @click.option(
     "--runtime",
@@ -88,25 +106,13 @@ class Settings:
     "[default: the engine of --compare]",
 )
 @click.option("--run/--no-run", default=True, show_default=True, help="Run the model, for values and times.")
-@click.option("--runs", type=click.IntRange(min=1), default=3, show_default=True, help="Number of runs that are timed.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
-@click.option("--rtol", type=click.FloatRange(min=0), help="With --compare: the relative tolerance of every value.")
-@click.option("--atol", type=click.FloatRange(min=0), help="With --compare: the absolute tolerance of every value.")
-@click.option("--tolerances", metavar="FILE.toml", help="With --compare: tolerances, as in `irrun compare`.")
+@runs_option(3)
+@seed_option()
+@tolerance_options
 @plugin_option
-@format_option("html", "json")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="The most seconds that a run may take. [default: no limit; 600 for an engine of --compare]",
-)
-@click.option(
-    "--max-memory",
-    type=Size(),
-    metavar="SIZE",
-    help="The most memory that a run may hold at once, such as 2GiB. [default: 3/4 of the memory]",
-)
+@format_option("html", "json", is_long=True)
+@timeout_option(None)
+@memory_option()
 @with_settings(Settings)
 def command(settings: Settings) -> int:
     """Describe a model on one page: graph, shapes, values, times.
@@ -126,11 +132,13 @@ def command(settings: Settings) -> int:
     if target is not None:
         require_ending(settings.output, "-o", (".html", ".htm"), "a page of HTML")
     parsed = _only(settings.model, settings.weights)
+    if settings.shapes:
+        parsed = parsed.reshape(settings.shapes)
     tolerances, memory = settings.tolerance.read(), settings.max_memory or default_max_memory()
     feeds, origins = {}, {}
     sides = (settings.side, settings.engine, settings.expected)
     if (settings.run or any(sides)) and not any(problem.blocks for problem in parsed.problems):
-        given = gather(parsed.model, settings.inputs, settings.seed, memory)
+        given = gather(parsed.model, settings.inputs, settings.seed, memory, settings.pictures)
         feeds = {position: item.array for position, item in enumerate(given)}
         origins = {position: item.origin for position, item in enumerate(given)}
     report = collect(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,14 +13,21 @@ import click
 from irrun.base.text import counted, printable
 from irrun.checking.render import record
 from irrun.cli import _completion, _errors, _models, _results, _terminal
+from irrun.cli._classes import Scores, read_labels, scores
 from irrun.cli._exclusions import Exclusion, formats, refuse
 from irrun.cli._execution import Run, Settings, execute
+from irrun.cli._input_options import input_option, picture_options, seed_option, shape_option
 from irrun.cli._options import (
     Size,
+    exact_option,
+    folder_to_write,
     format_option,
+    memory_option,
     new_file,
     plugin_option,
     refuse_to_replace_in,
+    runs_option,
+    timeout_option,
     top_option,
     weights_option,
 )
@@ -38,15 +45,17 @@ __all__ = ["command"]
 _EXCLUSIONS: Final = (
     Exclusion(
         ("--random",),
-        "--random runs many models: -w, -i, -o, --tap, --dump, --profile, --nan, --trace, --runs, --max-weights-memory "
-        "and --example are for one",
+        "--random runs many models: {other} is for one",
         others=(
             "-w",
             "-i",
+            "--shape",
             "-o",
             "--tap",
             "--dump",
             "--profile",
+            "--top",
+            "--labels",
             "--nan",
             "--trace",
             "--runs",
@@ -62,13 +71,14 @@ _EXCLUSIONS: Final = (
 class Options:
     """The options of ``irrun run``, with those of one run and those of many."""
 
-    models: Sequence[str]
+    paths: Sequence[str]
     weights: str | None
     output: str | None
     form: str
     example: int | None
     run: Settings
-    top: int
+    top: int | None
+    labels: str | None
     all_random: bool
     tree: TreeOptions
 
@@ -82,18 +92,11 @@ class _Command(click.Command):
 
 
 @click.command("run", cls=_Command)
-@click.argument("models", metavar="MODEL.xml", nargs=-1, required=True, shell_complete=_completion.files)
+@click.argument("paths", metavar="MODEL.xml [INPUT]...", nargs=-1, required=True, shell_complete=_completion.files)
 @weights_option
-@click.option(
-    "-i",
-    "--input",
-    "inputs",
-    metavar="NAME=SPEC",
-    multiple=True,
-    shell_complete=_completion.inputs,
-    help="The value of an input, by parameter name, tensor name or position; or a .npz file that holds inputs by name. "
-    "May be repeated.",
-)
+@input_option()
+@picture_options
+@shape_option()
 @click.option("-o", "--output", metavar="FILE", help="Write the outputs to a .npz file, or the only one to a .npy.")
 @click.option(
     "--tap",
@@ -103,9 +106,9 @@ class _Command(click.Command):
     shell_complete=_completion.layers,
     help="Also show, and write with -o, the outputs of this layer, by name or glob. May be repeated.",
 )
-@click.option("--dump", metavar="DIR", help="Write the outputs of every layer to a folder, with an index.json.")
+@click.option("--dump", metavar="FOLDER", help="Write the outputs of every layer to a folder, with an index.json.")
 @plugin_option
-@format_option("text", "json", "sarif", "junit")
+@format_option("text", "json", "sarif", "junit", is_long=True)
 @click.option(
     "--random",
     "all_random",
@@ -113,7 +116,7 @@ class _Command(click.Command):
     help="Run every model of the named files and folders with random inputs, and show a row for each.",
 )
 @tree_options
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
+@seed_option()
 @click.option(
     "--strict/--no-strict",
     default=False,
@@ -128,7 +131,8 @@ class _Command(click.Command):
     "--profile=layers computes and measures each layer in a step of its own.",
 )
 @click.option("--profile-layers", "layered", is_flag=True, hidden=True)
-@top_option("The most steps and layers of --profile to show.")
+@top_option("20 of --profile, 5 classes")
+@click.option("--labels", metavar="FILE", help="The names of classes, one in each line: show the likeliest classes.")
 @click.option(
     "--nan",
     "nonfinite",
@@ -136,27 +140,9 @@ class _Command(click.Command):
     help="Show the first layer that makes NaN or Inf, and their way to the outputs; exit with 1 if they reach one.",
 )
 @click.option("--trace", metavar="FILE.json", help="Write a timeline of the steps, for chrome://tracing and Perfetto.")
-@click.option(
-    "--runs",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Number of runs that are timed. With more than one, their median, least and 90 % times and the throughput are "
-    "shown. They follow a run that is not timed, and that the profile leaves out.",
-)
-@click.option(
-    "--exact",
-    is_flag=True,
-    default=None,
-    help="Compute each layer on its own, by the kernel that defines it, on one thread.",
-)
-@click.option(
-    "--max-memory",
-    type=Size(),
-    metavar="SIZE",
-    help="The most memory that the run may hold at once, such as 2GiB, without inputs and the mapped .bin. "
-    "[default: 3/4 of the memory]",
-)
+@runs_option(1)
+@exact_option
+@memory_option()
 @click.option(
     "--max-weights-memory",
     type=Size(),
@@ -164,12 +150,7 @@ class _Command(click.Command):
     help="The most memory for weights in f16, int8 or int4 that are unpacked to f32, such as 500MiB. Without the extra "
     "fast, all others are unpacked in parts in each run. [default: half of --max-memory]",
 )
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="The most seconds that a run may take, checked before each step and iteration. [default: no limit]",
-)
+@timeout_option(None)
 @click.option(
     "--copy-weights", is_flag=True, help="Read the .bin into memory first, so that it may change during the run."
 )
@@ -180,17 +161,20 @@ def command(options: Options) -> int:
 
     MODEL.xml is an IR file, or a documentation page with <layer> examples, each of which is run.
 
+    INPUT is NAME=SPEC, as with -i: NAME is that of a Parameter or tensor, or a position. The only input of a model
+    needs no NAME, nor does a file.npz that holds inputs by name.
+
     \b
     SPEC is one of
       file.npy, file.npz, file.npz:KEY
-      picture.png          scaled to the input's height and width, values 0 to 255
+      picture.png          RGB, stretched to the input's size, values 0 to 255:
+                           see --bgr, --resize, --layout, --mean and --scale
       [1,16,50,50]  3.5    JSON; text as '"text"'
       random  zeros  ones  arange
       random:[1,3,64,64]   with dims, for an input whose dims are dynamic
 
-    A file.npz without a name holds several inputs, by their names. An input that is not passed is random, in the
-    smallest non-empty shape that the model allows.
-    min, mean and max are over the finite values.
+    An input that is not passed is random, in the smallest non-empty shape that the model allows. min, mean and max are
+    over the finite values. --top N or --labels FILE show the likeliest classes of outputs that hold scores.
 
     With --random, the arguments are files and folders. Models that have run before, and have not changed since, are
     not run again (see --no-cache). -j, --dask, --cache and the formats sarif and junit are for --random.
@@ -199,26 +183,42 @@ def command(options: Options) -> int:
     run = options.run
     if options.all_random:
         task = RandomRun(run.seed, run.strict, run.exact, run.max_memory, run.timeout)
-        return run_all(options.models, task, options.tree, options.form)
-    if len(options.models) > 1:
-        parts = [text for text in options.models if text[-1:] in ("]", ",") and not Path(text).exists()]
-        if parts:
-            raise click.UsageError(f"{parts[0]} is no file; put quotes around a SPEC with blanks: -i 'x=[[1, 2]]'")
-        raise click.UsageError(f"there are {len(options.models)} models; pass one, or run all with --random")
-    (model,) = options.models
+        return run_all(options.paths, task, options.tree, options.form)
+    model, *given = options.paths
+    options = replace(options, run=replace(run, inputs=(*_inputs(given), *run.inputs)))
+    run = options.run
+    labels = None if options.labels is None else read_labels(options.labels)
     target = None if options.output is None else new_file(options.output, "-o")
     trace_file = None if run.trace is None else new_file(run.trace, "--trace")
     if run.dump is not None:
+        folder_to_write(run.dump, "--dump")
         refuse_to_replace_in(run.dump, "--dump")
     items = _models.load(model, options.weights)
     needs_one = bool(run.inputs or options.output or run.taps or run.dump or run.trace)
     items = _selected(model, items, options.example, needs_one=needs_one)
     if target is not None:
         _require_format(target, items[0], run.taps)
-    return _run(items, options, target, trace_file)
+    return _run(items, options, labels, target, trace_file)
 
 
-def _run(items: Sequence[Parsed | ReadError], options: Options, target: Path | None, trace_file: Path | None) -> int:
+def _inputs(texts: Sequence[str]) -> Sequence[str]:
+    """Return the arguments behind the model, which are inputs. Raises click.UsageError for one that is none."""
+    models = [text for text in texts if text.lower().endswith(".xml")]
+    if models:
+        raise click.UsageError(f"there are {len(models) + 1} models; pass one, or run all with --random")
+    for text in texts:
+        if text[-1:] in ("]", ",") and text.count("[") != text.count("]") and not Path(text).exists():
+            raise click.UsageError(f"{text} is no file; put quotes around a SPEC with blanks: -i 'x=[[1, 2]]'")
+    return texts
+
+
+def _run(
+    items: Sequence[Parsed | ReadError],
+    options: Options,
+    labels: Sequence[str] | None,
+    target: Path | None,
+    trace_file: Path | None,
+) -> int:
     """Run the model of a file, or the examples of a page, show and write the outputs, and return the exit status."""
     is_page = _models.is_example(items[0])
     out, form = _terminal.console(), options.form
@@ -226,7 +226,7 @@ def _run(items: Sequence[Parsed | ReadError], options: Options, target: Path | N
     problems: list[Diagnostic] = []
     status = 0
     for position, item in enumerate(items):
-        head = {"title": _models.title(options.models[0], item)} if is_page else {}
+        head = {"title": _models.title(options.paths[0], item)} if is_page else {}
         if head and form == "text":
             _terminal.title(out, ("\n" if position else "") + printable(head["title"]))
         try:
@@ -239,10 +239,13 @@ def _run(items: Sequence[Parsed | ReadError], options: Options, target: Path | N
             records.append({**head, "diagnostics": [record(d) for d in error.diagnostics]})
             continue
         problems += item.problems if isinstance(item, Parsed) else ()
+        classes: Sequence[Scores] = ()
+        if labels is not None or (options.top is not None and not options.run.profiled):
+            classes = scores(run.outputs, options.top or 5, labels)
         if form == "text":
-            _results.show(out, run, profiled=options.run.profiled, top=options.top)
+            _results.show(out, run, classes, profiled=options.run.profiled, top=options.top or 20)
         else:
-            records.append({**head, **_results.record(run, profiled=options.run.profiled)})
+            records.append({**head, **_results.record(run, classes, profiled=options.run.profiled)})
         _write(run, target, trace_file)
         if run.nonfinite is not None and run.nonfinite.verdict == "made":
             status = 1

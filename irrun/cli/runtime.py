@@ -10,8 +10,9 @@ import click
 from irrun import api
 from irrun.cli import _completion, _runtime, _terminal
 from irrun.cli._comparison_options import LimitOptions, limit_options
+from irrun.cli._input_options import input_option, seed_option
 from irrun.cli._inputs import gather
-from irrun.cli._options import format_option, weights_option
+from irrun.cli._options import all_option, format_option, runs_option, top_option, weights_option
 from irrun.cli._settings import with_settings
 from irrun.debug.runtime import runtime
 
@@ -28,7 +29,7 @@ class Settings:
     inputs: Sequence[str]
     seed: int
     runs: int
-    top: int
+    top: int | None
     everything: bool
     form: str
     limit: LimitOptions
@@ -45,19 +46,11 @@ class Settings:
     show_default=True,
     help="The engine, as in `irrun compare`, such as 'openvino[precision=f32]'.",
 )
-@click.option(
-    "-i",
-    "--input",
-    "inputs",
-    metavar="NAME=SPEC",
-    multiple=True,
-    shell_complete=_completion.inputs,
-    help="The value of an input, as in `irrun run`. May be repeated. [default: random]",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random inputs.")
-@click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True, help="Number of runs that are timed.")
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="The most nodes in a table.")
-@click.option("--all", "everything", is_flag=True, help="List all layers, and all patterns that were not fused.")
+@input_option()
+@seed_option()
+@runs_option(5)
+@top_option("10")
+@all_option
 @format_option("text", "json")
 @limit_options
 @with_settings(Settings)
@@ -87,5 +80,5 @@ def command(settings: Settings) -> int:
     if settings.form == "json":
         _terminal.print_json(result.record())
     else:
-        _runtime.show(_terminal.console(), result, settings.top, everything=settings.everything)
+        _runtime.show(_terminal.console(), result, settings.top or 10, everything=settings.everything)
     return 0

@@ -17,7 +17,8 @@ from irrun.checking.listing import Entry, entries, select, totals
 from irrun.checking.render import record
 from irrun.checking.storage import storage
 from irrun.cli import _completion, _errors, _models, _terminal
-from irrun.cli._options import format_option, new_file, require_ending, shape_option, weights_option
+from irrun.cli._input_options import shape_option
+from irrun.cli._options import format_option, new_file, plugin_option, require_ending, weights_option
 from irrun.diagnostics import Diagnostic, FeedError, IrrunError, ModelError, ReadError, diagnostic
 from irrun.files import write_file
 from irrun.inference.propagate import weights_missing
@@ -36,6 +37,7 @@ __all__ = ["command"]
 @click.command("show")
 @click.argument("model", metavar="MODEL.xml", shell_complete=_completion.files)
 @weights_option
+@plugin_option
 @format_option("text", "json")
 @click.option(
     "--graph",
@@ -71,10 +73,7 @@ __all__ = ["command"]
     help="List the layers with an input or output of this shape. [1,?,..64] has a dim of any size, and one up to 64.",
 )
 @click.option("--memory", "predict_memory", is_flag=True, help="Predict the peak memory of a run from its plan.")
-@shape_option(
-    "With --memory or --layers: the shape of an input, such as [1,3,224,224]. With --memory also that of a variable, "
-    "by its id or a glob; without it, variables have the shapes of the first run."
-)
+@shape_option(" With --memory also a variable, by its id or a glob.")
 def command(
     model: str,
     weights: str | None,

@@ -13,9 +13,11 @@ from irrun.api import no_examples
 from irrun.checking.origins import Explanation
 from irrun.checking.questions import Asked, at_line, by_glob, by_name, outputs
 from irrun.cli import _completion, _models, _terminal
-from irrun.cli._options import format_option, plugin_option, weights_option
+from irrun.cli._input_options import shape_option
+from irrun.cli._options import all_option, format_option, plugin_option, weights_option
 from irrun.diagnostics import ModelError, ReadError
 from irrun.inference.trace import Trace
+from irrun.model import Shapes
 
 __all__ = ["command"]
 
@@ -26,8 +28,9 @@ __all__ = ["command"]
 @weights_option
 @plugin_option
 @format_option("text", "json")
-@click.option("--all", "everything", is_flag=True, help="Show every layer, also those that only pass a dim on.")
-def command(path: str, what: str | None, weights: str | None, form: str, everything: bool) -> int:
+@shape_option()
+@all_option
+def command(path: str, what: str | None, weights: str | None, form: str, shapes: Shapes, everything: bool) -> int:
     """Trace where the dims of a layer come from.
 
     Each dim is traced back to Parameters, constants and attributes.
@@ -41,13 +44,15 @@ def command(path: str, what: str | None, weights: str | None, form: str, everyth
     from an attribute, a line below that begins with this number explains it. Unknown dims are named after their
     Parameter (ids[1]), otherwise n1, n2, …
 
+    --all also shows the layers that only pass a dim on.
+
     MODEL.xml may be a documentation page with <layer> examples, or - for standard input.
     """
     file, position = _position(path)
     if what is not None and position:
         raise click.UsageError(f"{path} already names a line: name either a line or a layer")
     models = _models.load(file, weights)
-    traces = [Trace(m.model) for m in models if not isinstance(m, ReadError)]
+    traces = [Trace(m.model.reshape(shapes) if shapes else m.model) for m in models if not isinstance(m, ReadError)]
     if not traces:
         raise next((m for m in models if isinstance(m, ReadError)), no_examples(file))
     if any(t.model.weights is None and t.model.constants for t in traces):

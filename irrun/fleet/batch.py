@@ -18,7 +18,9 @@ from typing import Any, Final
 import numpy as np
 
 from irrun import __version__
+from irrun.arrays.pictures import AS_THEY_ARE, Pictures
 from irrun.arrays.writing import output_names
+from irrun.base.extras import install
 from irrun.base.identity import identity, weights_of
 from irrun.diagnostics import FeedError, diagnostic
 from irrun.files import lock, sweep, write_file
@@ -26,10 +28,10 @@ from irrun.fleet.inputs import Files, Inputs, Stack, files_of, stack_of
 from irrun.fleet.session import Job, rows_are_independent, session
 from irrun.fleet.targets import Bad, Folder, Stacked, Target, target_of
 from irrun.fleet.workers import Lost, Workers
-from irrun.model import Model
+from irrun.model import Model, Shapes
 from irrun.running.live import default_max_memory
 
-__all__ = ["Batch", "Progress", "prepare"]
+__all__ = ["Batch", "Feeding", "Progress", "prepare"]
 
 BATCH: Final = 8
 """The inputs that are run together where a model allows it. More make a small model little faster."""
@@ -182,6 +184,17 @@ def _added(done: Progress, results: list[Any], bad: list[Bad]) -> Progress:
 # prepare
 
 
+@dataclass(frozen=True, slots=True)
+class Feeding:
+    """How inputs reach the model: with ``shapes`` as ``Model.reshape`` takes them, and how pictures are read."""
+
+    shapes: Shapes
+    pictures: Pictures = AS_THEY_ARE
+
+
+_DECLARED: Final = Feeding({})
+
+
 def prepare(
     model: str,
     weights: str | None,
@@ -190,21 +203,21 @@ def prepare(
     *,
     batch: int | None = None,
     exact: bool | None = None,
-    strict: bool = False,
     max_memory: int | None = None,
     timeout: float | None = None,
     overwrite: bool = False,
+    feeding: Feeding = _DECLARED,
 ) -> Batch:
     """Return a run over the inputs that ``arguments`` name, with results in ``out``.
 
     Without ``batch``, inputs are run ``BATCH`` at a time if the model allows it. Results that an earlier run has
-    written to ``out`` are kept, unless ``overwrite``. Raises FeedError (IR601) for unusable inputs, a ``batch`` that
-    the model does not allow, and an output that belongs to something else; ReadError, ModelError or UnsupportedError
-    for the model, and OSError if ``out`` cannot be written.
+    written to ``out`` are kept, unless ``overwrite``. Raises FeedError
+    (IR601) for unusable inputs, a ``batch`` that the model does not allow, and an output that belongs to something
+    else; ReadError, ModelError or UnsupportedError for the model, and OSError if ``out`` cannot be written.
     """
     file = weights_of(model, weights)
     version = f"{identity(model)} {identity(file)}"
-    job = Job(model, weights, 1, strict, exact, max_memory, timeout, version)
+    job = Job(model, weights, 1, False, exact, max_memory, timeout, version, tuple(feeding.shapes.items()))
     parsed = job.parsed()
     independent = batch != 1 and rows_are_independent(job)
     if batch is not None and batch > 1 and not independent:
@@ -218,6 +231,8 @@ def prepare(
     locked = _begin(target, out)
     try:
         inputs, others = _inputs(arguments, parsed.model, target)
+        if isinstance(inputs, Files):
+            inputs = replace(inputs, pictures=feeding.pictures)
         _claim(target, out, _manifest(job, inputs, target), inputs, overwrite=overwrite)
         return Batch(job, inputs, target, target.missing(inputs), locked, others)
     except BaseException:
@@ -246,8 +261,7 @@ def _inputs(arguments: Sequence[str], model: Model, target: Folder | Stacked) ->
 
 
 def _no_zarr() -> FeedError:
-    help = 'install it: pip install "irrun[zarr]"'
-    return FeedError(diagnostic("IR601", "Zarr arrays need the package zarr", help=help))
+    return FeedError(diagnostic("IR601", "Zarr arrays need the package zarr", help=install("zarr")))
 
 
 def _begin(target: Folder | Stacked, out: str) -> Any:
@@ -310,6 +324,8 @@ def _manifest(job: Job, inputs: Inputs, target: Target) -> dict[str, Any]:
         "model": job.version,
         "batch": job.batch,
         "exact": exact,
+        "shapes": [[str(name), str(shape)] for name, shape in job.shapes],
+        "pictures": repr(inputs.pictures) if isinstance(inputs, Files) else "",
         "inputs": listed,
     }
 
@@ -319,6 +335,8 @@ _WORDS: Final = {
     "model": "another model, or another version of it",
     "batch": "another --batch",
     "exact": "another --exact",
+    "shapes": "another --shape",
+    "pictures": "other options for pictures",
     "inputs": "other inputs",
 }
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, TypeVar
 
+from irrun.base.extras import install
 from irrun.diagnostics import EngineError, diagnostic
 from irrun.fleet.workers import Lost, one_thread_each
 from irrun.opdef.plugins import load_plugin, plugins
@@ -95,7 +96,7 @@ def connected(address: str, jobs: int) -> tuple[Any, Any]:
         from dask.config import set as configure
         from distributed import Client, LocalCluster
     except ImportError:
-        raise _unavailable("--dask needs the package distributed", 'install it: pip install "irrun[dask]"') from None
+        raise _unavailable("--dask needs the package distributed", install("dask")) from None
     configure({"distributed.scheduler.allowed-failures": 1, "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s"})
     if address == "local":
         with one_thread_each():

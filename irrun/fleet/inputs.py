@@ -12,7 +12,8 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from irrun.arrays.reading import PICTURE, native, read_array, read_picture
+from irrun.arrays.pictures import AS_THEY_ARE, Pictures, read_picture
+from irrun.arrays.reading import PICTURE, native, read_array
 from irrun.diagnostics import FeedError, diagnostic
 from irrun.ir.parse import require_file
 from irrun.model import Model
@@ -54,6 +55,7 @@ class Files:
     paths: tuple[str, ...]
     names: tuple[str, ...]
     start: int = 0
+    pictures: Pictures = AS_THEY_ARE
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -63,7 +65,7 @@ class Files:
 
     def part(self, start: int, stop: int) -> Files:
         own = slice(start - self.start, stop - self.start)
-        return Files(self.paths[own], self.names[own], start)
+        return Files(self.paths[own], self.names[own], start, self.pictures)
 
     def feeds(self, model: Model, number: int, max_memory: int) -> dict[int, np.ndarray]:
         """Return the arrays of a file: a .npz may hold several inputs by name, other files hold one.
@@ -79,7 +81,8 @@ class Files:
         if path.lower().endswith(".npy"):
             return {0: _whole(model, 0, read_array(model, 0, path, None, max_memory))}
         if PICTURE.fullmatch(path):
-            return {0: read_picture(model, 0, path, declared(model, model.parameters[0])[0])}
+            element_type = declared(model, model.parameters[0])[0]
+            return {0: read_picture(model, 0, path, element_type, self.pictures)[0]}
         message = f"cannot be read from {path}: its name has no ending of an array file or picture"
         raise bad_feed(model, model.parameters[0], message, "pass .npy, .npz or picture files")
 

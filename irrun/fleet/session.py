@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -49,12 +49,16 @@ class Job:
     timeout: float | None = None
     version: str = ""
     """A hash of the model's files, so that another version of them is loaded anew."""
+    shapes: tuple[tuple[str | int, Any], ...] = ()
+    """The inputs that have another shape than the file declares, with this shape."""
 
     def parsed(self) -> Parsed:
-        """Return the model. Raises ReadError if it cannot be read."""
+        """Return the model. Raises ReadError if it cannot be read, and FeedError (IR601) for wrong shapes."""
         if isinstance(self.model, str):
-            return load(self.model, self.weights)
-        return parse(Source(self.model.path, self.model.xml), Weights(data=self.model.weights))
+            parsed = load(self.model, self.weights)
+        else:
+            parsed = parse(Source(self.model.path, self.model.xml), Weights(data=self.model.weights))
+        return parsed.reshape(dict(self.shapes)) if self.shapes else parsed
 
     def compile(self, parsed: Parsed) -> Executable:
         """Return the executable of a model, whose runs do not depend on those before. Raises as ``irrun.compile``."""

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from irrun.base.extras import install
 from irrun.base.source import Source, Span
 from irrun.diagnostics import FeedError, ReadError, UnsupportedError, diagnostic
 from irrun.genai.folder import Folder, Json
@@ -133,5 +134,5 @@ def _sandbox(source: Source) -> Any:
         return importlib.import_module("irrun.genai.sandbox")
     except ImportError:
         message = "the chat template needs the Python package jinja2, which is not installed"
-        help = "pip install 'irrun[genai]', or generate without --chat"
+        help = f"{install('genai')}; or generate without --chat"
         raise UnsupportedError(diagnostic("IR201", message, source=source, help=help)) from None

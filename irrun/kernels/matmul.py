@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from irrun.base.extras import install
 from irrun.kernels.blas import asked
 from irrun.kernels.blocks import BLOCK_BYTES
 from irrun.kernels.copies import copy_to
@@ -270,7 +271,7 @@ def _library() -> Cblas | None:
     library = mkl()
     if wanted not in ("", "mkl") or (wanted and library is None):
         if wanted == "mkl":
-            message = "IRRUN_BLAS is mkl, but the package mkl is not installed: pip install irrun[mkl]"
+            message = f"IRRUN_BLAS is mkl, but the package mkl is not installed; {install('mkl')}"
         else:
             message = f"IRRUN_BLAS is {wanted}, which irrun does not know: set it to numpy or mkl"
         warnings.warn(message, RuntimeWarning, stacklevel=2)

@@ -119,10 +119,10 @@ def test_tolerances(call, tmp_path):
 
 def test_saved_measurements(call):
     assert call("compare", RIGHT, WRONG, *INPUTS, "--save", "saved.json").exit_code == 1
-    assert call("compare", "--from", "saved.json").exit_code == 1
-    assert call("compare", "--from", "saved.json", "--rtol", "0.2").exit_code == 0
+    assert call("compare", "--load", "saved.json").exit_code == 1
+    assert call("compare", "--load", "saved.json", "--rtol", "0.2").exit_code == 0
     assert "there is no folder" in _error(call("compare", RIGHT, WRONG, "--save", "none/saved.json"))
-    assert "leave out REFERENCE" in _error(call("compare", RIGHT, WRONG, "--from", "saved.json"))
+    assert "leave out REFERENCE" in _error(call("compare", RIGHT, WRONG, "--load", "saved.json"))
 
 
 def test_samples(call, tmp_path):

@@ -36,7 +36,7 @@ def test_names_and_inner_values(call, tmp_path):
 def test_merging(call, tmp_path):
     x = b.parameter([1, 10], name="scores")
     irrun.save_model(b.model({"best": b.Multiply(x, 2.0)}), "b.xml")
-    result = call("edit", CONVNET, "--merge", "b.xml", "--connect", "out=scores", "--keep", "-o", "new.xml")
+    result = call("edit", CONVNET, "--merge", "b.xml", "--connect", "out=scores", "--keep-outputs", "-o", "new.xml")
     assert result.exit_code == 0, result.output
     outputs = irrun.run("new.xml", np.load(CONVNET.parent / "image.npy"))
     np.testing.assert_array_equal(outputs["best"], outputs["out"] * 2)

@@ -7,17 +7,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from places import ROOT, SAMPLES
 
 MISTAKES = {
     "run two.xml -i ids=[[1, 2]]": "2]] is no file; put quotes around a SPEC with blanks: -i 'x=[[1, 2]]'",
-    "run two.xml -i file.npy": 'file.npy is not NAME=SPEC; write it as "a=file.npy"',
-    "run one.xml -i missing.npy": 'missing.npy is not NAME=SPEC; write it as "image=random"',
+    "run two.xml -i file.npy": 'for one input, but the model has 2 inputs: "a", "b"; write "a=file.npy"',
+    "run two.xml file.npy": 'for one input, but the model has 2 inputs: "a", "b"; write "a=file.npy"',
+    "run one.xml missing.npy": "cannot be read from missing.npy: no such file or directory",
+    "run one.xml nothing": "is neither a file nor JSON",
+    "run one.xml two.xml": "there are 2 models; pass one, or run all with --random",
+    "run two.xml [[1, 2]]": "[[1, is no file; put quotes around a SPEC with blanks",
+    "run two.xml --top 3": "no output holds scores of classes, [N] or [1,N]: the shapes are [1,3,4]",
+    "run one.xml --labels names.txt": '--labels holds 2 names, but "out" has 10 classes',
+    "run one.xml --labels nothing.txt": "cannot read nothing.txt: no such file or directory",
+    "run one.xml -i image=p.png --mean 1,2": "takes pictures of 1 channels, but --mean has 2 numbers",
+    "run one.xml --mean a": "a is no list of numbers; write it as 123.7,116.3,103.5",
+    "run one.xml --scale 0": "it cannot be 0",
     "run one.xml --device GPU": "irrun runs on the CPU; openvino[device=GPU]:MODEL.xml is a side of `irrun compare`",
-    "run one.xml --shape x=1": "No such option '--shape'; edit the Parameters, or call Model.reshape in Python",
-    "check one.xml -o x.sarif": "No such option '-o'; the result goes to standard output: write > FILE",
-    "check one.xml --output x.sarif": "the result goes to standard output: write > FILE",
+    "compare one.xml one.xml --shape x=1": "No such option '--shape'; write the model at the shape first, with `irrun edit",
+    "report one.xml --compare two.xml --shape x=1": "--compare takes the file as it is; write it at the shape first",
+    "run one.xml --shape x=1": "the model has no input 'x'",
+    "run one.xml --shape image=[1,1,4,4]": "a [1,16] gives 16 columns, b [10,784] gives 784 rows",
+    "check one.xml --output x.sarif": "No such option '--output'; the result is written with -o FILE",
+    "check one.xml -o one.xml": "one.xml is the model; choose another file",
+    "check one.xml -o nowhere/x.json": "create it first",
+    "check one.xml --watch -o x.json": "--watch cannot be combined with --output-file",
+    "report one.xml --output-file x.json": "the page is written with -o FILE.html; --output-file is for --format json",
     "check one.xml --summary --statistics": "--summary cannot be combined with --statistics",
     "compare exact openvino": "write exact:MODEL.xml",
     "check rellu.xml": "did you mean ReLU?",
@@ -30,7 +47,9 @@ MISTAKES = {
     "why one.xml conv9": 'did you mean "block1/conv" or "block2/conv"?',
     "report one.xml -o report.pdf": "report.pdf ends in .pdf, but a page of HTML is written; write report.html",
     "show one.xml --graph g.png": "g.png ends in .png, but a picture in SVG is written; write g.svg",
-    "batch one.xml file.npy -o o.txt": "o.txt would be a folder of .npz files; name a folder, or a .zarr",
+    "batch one.xml file.npy -o o.txt": "o.txt ends in .txt, but a folder is written; write o,",
+    "bisect one.xml one.xml -o r.json": "r.json ends in .json, but a folder is written; write r, or > r.json",
+    "precision one.xml --to fp16": "'fp16' is not one of 'f16', 'bf16'",
     "version": "write irrun --version",
 }
 
@@ -45,6 +64,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         text = (tmp_path / f"{name}.xml").read_text()
         (tmp_path / f"{name}.xml").write_text(text.replace('type="ReLU"', f'type="{type}"', 1))
     shutil.copy(SAMPLES / "image.npy", tmp_path / "file.npy")
+    (tmp_path / "names.txt").write_text("a\nb\n")
+    Image.new("L", (5, 5)).save(tmp_path / "p.png")
     (tmp_path / "binary.xml").write_bytes(bytes(range(1, 256)) * 8)
     return tmp_path
 

@@ -279,7 +279,7 @@ def test_bad_inputs(element_type, spec, said, call, tmp_path):
         (["elephant=1"], 'its inputs are "x0"'),
         (["1=1"], 'no input "1"'),
         (["x0=zeros", "0=ones"], 'input "x0" is passed twice'),
-        (["x0"], "x0 is not NAME=SPEC"),
+        (["x0"], "which is neither a file nor JSON"),
     ],
 )
 def test_bad_names(given, said, call, tmp_path):
@@ -351,7 +351,7 @@ def test_a_picture_without_pillow(call, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
     result = call("run", echo(("f32", "1,3,8,8")).save(tmp_path), "-i", "x0=p.png")
     assert result.exit_code == 2
-    assert 'pip install "irrun[image]"' in result.stderr
+    assert 'pip install ".[image]"' in result.stderr
 
 
 # ---------------------------------------------------------------------------------------------

@@ -120,6 +120,7 @@ OPTIONAL = "irrun.fast."
 OPERATIONS = {
     "irrun.opdef",
     "irrun.base.deadline",
+    "irrun.base.extras",
     "irrun.types",
     "irrun.diagnostics",
     "irrun.opdef.columns",

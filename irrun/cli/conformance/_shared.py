@@ -16,7 +16,7 @@ from rich.progress import Progress
 from irrun.base.text import printable
 from irrun.cli import _terminal
 from irrun.cli._judging import LimitOptions, limit_options
-from irrun.cli._options import together
+from irrun.cli._options import jobs_option, together
 from irrun.conformance import Case, Result, Run, Suite, harness, read_suite, run, starter
 from irrun.conformance.running import Start
 from irrun.conformance.suite import SUITE
@@ -105,7 +105,7 @@ work_options: Final = together(
     click.option(
         "--every", type=click.IntRange(min=1), metavar="N", default=1, help="Every N-th of these cases: a sample."
     ),
-    click.option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Engines at a time."),
+    jobs_option(1),
     suite_option,
 )
 """The options that fill ``WorkOptions``."""

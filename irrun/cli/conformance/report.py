@@ -8,8 +8,7 @@ import click
 
 from irrun.base.text import counted, printable
 from irrun.cli import _terminal
-from irrun.cli._judging import folder_to_write
-from irrun.cli._options import format_option
+from irrun.cli._options import folder_to_write, format_option
 from irrun.cli.conformance._shared import suite_option
 from irrun.conformance import read_run, read_suite, write_report
 from irrun.conformance.suite import SUITE
@@ -21,7 +20,7 @@ __all__ = ["command"]
 @click.argument("files", metavar="RESULTS.jsonl...", nargs=-1, required=True)
 @click.option("-o", "--output", metavar="FOLDER", required=True, help="The folder of the pages. It is made if needed.")
 @suite_option
-@format_option("text", "json")
+@format_option("text", "json", is_long=True)
 def command(files: Sequence[str], output: str, suite: str | None, form: str) -> int:
     """Write pages that show what engines passed, with each case that one of them did not pass.
 

@@ -28,7 +28,7 @@ class Settings:
 @engine_options
 @click.option("-o", "--output", metavar="FILE.jsonl", required=True, help="The file of results. A later run goes on.")
 @work_options
-@format_option("text", "json")
+@format_option("text", "json", is_long=True)
 @with_settings(Settings)
 def command(settings: Settings) -> int:
     """Let an engine do the cases of the suite.

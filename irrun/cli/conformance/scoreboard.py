@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from irrun.cli import _terminal
-from irrun.cli._judging import LimitOptions, folder_to_write, limit_options
-from irrun.cli._options import format_option
+from irrun.cli._judging import LimitOptions, limit_options
+from irrun.cli._options import folder_to_write, format_option
 from irrun.cli._settings import with_settings
 from irrun.cli.conformance._shared import WorkOptions, judge, start_of, work_options
 from irrun.conformance.scoreboard import scoreboard, with_table
@@ -42,7 +42,7 @@ class Settings:
 @click.option("-o", "--output", metavar="FOLDER", required=True, help="The folder of the results. A later run goes on.")
 @click.option("--page", "pages", metavar="FILE.md", multiple=True, help="A page into which the table is written.")
 @work_options
-@format_option("text", "json")
+@format_option("text", "json", is_long=True)
 @with_settings(Settings)
 def command(settings: Settings) -> int:
     """Let several engines do the cases, one after the other, and print a table of what they passed.

@@ -20,7 +20,7 @@ __all__ = ["command"]
 @click.argument("name", metavar="CASE")
 @click.option("-o", "--output", metavar="FOLDER", help="Write the model to a folder, as model.xml and model.bin.")
 @suite_option
-@format_option("text", "json")
+@format_option("text", "json", is_long=True)
 def command(name: str, output: str | None, suite: str | None, form: str) -> int:
     """Show a case of the suite: its verdict, its source, and the sentence of the specification."""
     whole = read_suite(suite or SUITE)

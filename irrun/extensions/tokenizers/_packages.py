@@ -6,6 +6,7 @@ import importlib
 from functools import cache
 from typing import Any
 
+from irrun.base.extras import install
 from irrun.diagnostics import Refused
 
 __all__ = ["PackageMissing", "package"]
@@ -22,5 +23,4 @@ def package(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         message = f"this needs the Python package {name}, which is not installed"
-        help = f"pip install {name}, or irrun with the extra tokenizers"
-        raise PackageMissing(message, help=help, code="IR201") from None
+        raise PackageMissing(message, help=install("tokenizers"), code="IR201") from None
