@@ -20,6 +20,7 @@ _TITLES: Final = {
     "compare": "Compare engines or models, and find what differs",
     "change": "Change a model",
     "judge": "Judge engines",
+    "serve": "Serve editors and agents",
     "cache": "Look after irrun itself",
 }
 """The titles of the groups, by the names that the files of commands give, in the order of the help."""

@@ -1,4 +1,4 @@
-"""``irrun mcp`` (look): Serve an agent: the commands of irrun as tools."""
+"""``irrun mcp`` (serve): Serve an agent: the commands of irrun as tools."""
 
 from __future__ import annotations
 

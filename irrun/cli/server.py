@@ -1,4 +1,4 @@
-"""``irrun server`` (look): Serve an editor: findings while you type, hover, definitions."""
+"""``irrun server`` (serve): Serve an editor: findings while you type, hover, definitions."""
 
 from __future__ import annotations
 
