@@ -32,15 +32,15 @@ BUDGETS: Final = {
     "irrun/cli": 8_350,  # options of one meaning, pictures, classes, results in files; tables whose names all differ
     "irrun/compat": 3_650,
     "irrun/conformance": 1_450,  # claims of engines, causes of failures
-    "irrun/debug": 9_250,  # pairs of inputs, twins of parts, budgets of error, runtime graphs and why a pattern is not fused
+    "irrun/debug": 11_600,  # budgets of error, runtime graphs, compressed weights, tokens, schedules of a server
     "irrun/departures": 3_000,  # a small file for each departure that predicts values
     "irrun/specification": 2_450,  # a function for each behaviour that a page leaves open
     "irrun/engines": 3_050,  # runtime graphs; transformations; one table of kinds, with what each reads and shows
-    "irrun/extensions": 7_500,  # patterns are bounded before they are compiled; internal operations
+    "irrun/extensions": 7_600,  # patterns are bounded before they are compiled; internal operations
     "irrun/fast": 5_650,  # with the passes of a plan that only compiled kernels need
     "irrun/fleet": 1_950,
     "irrun/fuzz": 1_800,  # layers that are explained are taken out, and the rest is judged
-    "irrun/genai": 1_700,  # templates run in a process of their own
+    "irrun/genai": 1_750,  # texts of both sides; templates run in a process of their own
     "irrun/growing": 3_000,  # idioms of converters, habits of networks
     "irrun/inference": 1_500,
     "irrun/ir": 3_150,
@@ -48,20 +48,20 @@ BUDGETS: Final = {
     "irrun/model": 900,
     "irrun/opdef": 1_400,  # with revisions of pages, and caches
     "irrun/ops": 13_400,
-    "irrun/planning": 2_400,
-    "irrun/report": 1_650,
-    "irrun/running": 2_300,  # runs before and after a fix
+    "irrun/planning": 2_450,  # caches that a layer overwrites
+    "irrun/report": 1_950,  # groups in the order of the graph, runtime graphs, errors to expect
+    "irrun/running": 2_350,  # runs before and after a fix
     "irrun/server": 1_850,  # editors and agents: the neighbourhood of an edit is a small document of its own
     "irrun/surgery": 850,
     "irrun/testing": 950,
     "irrun/types": 850,
-    "tests": 58_500,
-    "tools": 8_150,  # kernel_calls, planted_faults, adjudication, pairs
+    "tests": 64_000,  # internal operations, editors, widths of tables
+    "tools": 8_500,  # kernel_calls, planted_faults, adjudication, pairs
     "benchmarks": 2_350,
 }
 """The most lines of Python of each folder. A change that needs more raises the number here, and says why."""
 
-FORMATTED_BY_HAND: Final = 250
+FORMATTED_BY_HAND: Final = 260
 """The most comments in ``irrun`` that keep the formatter off: half of the 448 of November 2026."""
 
 

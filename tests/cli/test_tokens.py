@@ -59,7 +59,7 @@ def test_json_and_saved_measurements(call: Call) -> None:
     ]  # fmt: skip
     assert (fields["steps"][2]["margin"], fields["steps"][2]["allowed"]) == (1, 1.5)
     assert [step["is_explained"] for step in fields["steps"]] == [True] * 4
-    again = json.loads(call("compare", "--from", "m.json", "--atol", 2, "--format", "json").stdout)
+    again = json.loads(call("compare", "--load", "m.json", "--atol", 2, "--format", "json").stdout)
     assert (again["verdict"], again["steps"][2]["candidate"], again["steps"][2]["allowed"]) == ("agree", 20, None)
 
 
