@@ -24,7 +24,7 @@ from irrun.fleet.cache import Cache
 from irrun.fleet.trees import Check, Outcome, RandomRun, outcomes
 from irrun.fleet.workers import Processes, Workers, cpus
 
-__all__ = ["SUMMARIZED", "TreeOptions", "print_summary", "tree_options"]
+__all__ = ["SUMMARIZED", "TreeOptions", "may_be_ir", "print_summary", "tree_options"]
 
 _MAX_FILES_OF_ONE_PROCESS: Final = 32
 """Up to this many models, starting processes takes longer than the work itself."""
@@ -103,7 +103,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
 def _files(path: str, *, folders: bool) -> list[str]:
     """Return the files that a path means. A missing file is among them, so that reading it reports the error."""
     if Path(path).is_dir():
-        models = sorted(str(p) for p in Path(path).rglob("*.xml") if p.is_file() and _may_be_ir(p))
+        models = sorted(str(p) for p in Path(path).rglob("*.xml") if p.is_file() and may_be_ir(p))
         if not models:
             raise click.UsageError(f"no IR in {path}: no .xml file with <net> as its root element")
         return [*models, *_language_models(models)] if folders else models
@@ -130,7 +130,7 @@ _BLOCK_BYTES: Final = 1 << 10
 """What is read at a time. The root element is nearly always in the first block."""
 
 
-def _may_be_ir(path: Path) -> bool:
+def may_be_ir(path: Path) -> bool:
     """Return whether the root element is <net>, or is unknown because the file cannot be read."""
     root: list[str] = []
     parser = expat.ParserCreate()

@@ -19,7 +19,7 @@ from irrun.cli._exclusions import Exclusion, formats, refuse
 from irrun.cli._input_options import shape_option
 from irrun.cli._options import format_option, plugin_option, weights_option
 from irrun.cli._settings import with_settings
-from irrun.cli._trees import SUMMARIZED, TreeOptions, print_summary, tree_options
+from irrun.cli._trees import SUMMARIZED, TreeOptions, may_be_ir, print_summary, tree_options
 from irrun.cli._watch import changes
 from irrun.codes import CODES, Kind
 from irrun.diagnostics import Diagnostic
@@ -66,6 +66,7 @@ class Settings:
     diff: bool
     unsafe: bool
     statistics: bool
+    skips: bool
     exit_zero: bool
     tree: TreeOptions
     summarized: bool
@@ -138,6 +139,12 @@ def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
     help="With --fix or --diff: also apply fixes that change the meaning of the model.",
 )
 @click.option("--statistics", is_flag=True, help="Show only how often each code was found.")
+@click.option(
+    "--skip-other-xml",
+    "skips",
+    is_flag=True,
+    help="Leave out .xml files whose root element is not <net>, as in folders.",
+)
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 despite errors, but with 2 if a file cannot be read.")
 @tree_options
 @click.option("--summary", "summarized", is_flag=True, help="Also show status, time, memory and findings of each file.")
@@ -170,6 +177,8 @@ def command(settings: Settings) -> int:
     if not any(code.startswith(select) and not code.startswith(ignore) for code in CODES):
         raise click.UsageError("--select and --ignore leave no code: nothing would be checked")
     files = settings.tree.files(settings.paths, folders=True)
+    if settings.skips:
+        files = [file for file in files if not file.lower().endswith(".xml") or may_be_ir(Path(file))]
     if settings.weights is not None and len(files) > 1:
         raise click.UsageError(f"-w names one .bin, but there are {len(files)} models: check them one by one")
     if settings.fixes or settings.diff:

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from irrun.cli import cli
 from nets import Net
+from places import SAMPLES
 
 
 def good() -> Net:
@@ -263,3 +264,15 @@ def test_a_page_of_examples(call):
     found = [line.split(":")[1] + line.split(":")[3][:6] for line in result.stdout.splitlines()]
     assert sorted(found) == ["2 IR008", "2 IR403", "4 IR008", "6 IR001"]
     assert result.exit_code == 2
+
+
+def test_other_xml_is_left_out(call, tmp_path):
+    """As the hook of pre-commit passes files: a project file is no model, but a model that is cut off is reported."""
+    other, cut = tmp_path / "pom.xml", tmp_path / "cut.xml"
+    other.write_text("<project/>")
+    assert call("check", other).exit_code == 2
+    assert call("check", other, "--skip-other-xml").exit_code == 0
+    done = call("check", other, SAMPLES / "convnet.xml", "--skip-other-xml")
+    assert (done.exit_code, done.stderr) == (0, "checked 1 file: 0 errors, 0 warnings\n")
+    cut.write_text("<net>")
+    assert call("check", other, cut, "--skip-other-xml").exit_code == 2
