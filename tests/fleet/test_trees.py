@@ -138,7 +138,7 @@ def test_run_random(tree: Path) -> None:
     ("arguments", "said"),
     [
         (("run", SAMPLES / "convnet.xml", SAMPLES / "swiglu.xml"), "run all with --random"),
-        (("run", "--random", SAMPLES, "-o", "x.npz"), "are for one"),
+        (("run", "--random", SAMPLES, "-o", "x.npz"), "is for one"),
         (("run", SAMPLES / "convnet.xml", "--format", "junit"), "is for --random"),
         (("check", SAMPLES, "--summary", "--format", "github"), "--summary supports"),
         (("check", SAMPLES, "--dask", "127.0.0.1:1"), "no Dask scheduler answers"),

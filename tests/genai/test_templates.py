@@ -312,7 +312,9 @@ def test_deep_nesting(tmp_path: Path) -> None:
 
 def test_without_jinja(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "irrun.genai.sandbox", None)
-    with pytest.raises(UnsupportedError, match=r"IR201.*jinja2, which is not installed; pip install 'irrun\[genai\]'"):
+    with pytest.raises(
+        UnsupportedError, match=r'IR201.*jinja2, which is not installed; install it: pip install "\.\[genai\]"'
+    ):
         template(tmp_path, "a")
 
 

@@ -359,7 +359,7 @@ def test_the_page_works_in_a_notebook(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "notebook.html").write_text(f"<!DOCTYPE html><html data-drawn=1><meta charset=utf-8>{opened}", "utf-8")
     tab = browser.open((tmp_path / "notebook.html").as_uri())
     inner = "document.querySelector('iframe').contentDocument"
-    tab.wait(f"{inner}.documentElement.dataset.drawn")
+    tab.wait(f"{inner}?.documentElement?.dataset.drawn")
     assert tab.run(f"{inner}.querySelector('#panel h2').textContent") == "convnet"
     tab.run(f"{inner}.querySelector('.node').dispatchEvent(new MouseEvent('click', {{bubbles: true}}))")
     assert tab.run(f"{inner}.querySelector('#panel h2').textContent") == "Parameter"
