@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["adds_bytes_exactly", "processor"]
+__all__ = ["adds_bytes_exactly", "has_flag", "processor"]
 
 _EXACT: Final = {"avx512_vnni", "avx_vnni", "avx_vnni_int8", "amx_int8"}
 """The flags of x86 instructions that add products of 8 bits in 32 bits."""
@@ -26,7 +26,12 @@ def adds_bytes_exactly() -> bool:
     instructions counts as one of these, unless it is no x86.
     """
     is_x86 = platform.machine().lower() in ("x86_64", "amd64", "i386", "i686")
-    return not is_x86 or not _EXACT.isdisjoint(_fact("flags").split())
+    return not is_x86 or any(map(has_flag, _EXACT))
+
+
+def has_flag(name: str) -> bool:
+    """Return whether the system lists an instruction set of the processor, such as ``avx512f``: only Linux does."""
+    return name in _fact("flags").split()
 
 
 @cache

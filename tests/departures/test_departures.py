@@ -16,6 +16,7 @@ import irrun
 from departure_calls import feeds, want
 from departures_page import PAGE, page
 from grouped import each
+from irrun.base.processor import has_flag
 from irrun.departures import FOLDER, Departure, Either, Expected, Outcome, Tensor, departures, parsed
 from irrun.fuzz.predicting import Layer, last_layer
 from irrun.opdef import find
@@ -24,6 +25,8 @@ from irrun.specification.undefined import shown
 from irrun.types import ELEMENT_TYPES
 from oracle import Oracle, OracleError
 
+WIDE = ("gelu_inf", "greater_nan", "is_finite_subnormal")
+"""Departures of kernels with AVX-512: other processors give the right values."""
 ASKED = [departure for departure in departures() if departure.shown.openvino is not Outcome.UNDEFINED]
 
 
@@ -50,13 +53,13 @@ def test_openvino(departure: Departure, oracle: Oracle) -> None:
         return
     stateful = len(calls) > 1
     (got,) = oracle(departure.model, calls if stateful else calls[-1], "state" if stateful else departure.kernels)
-    _assert_is(got, departure.shown.irrun if expected is Outcome.SAME else expected, departure)
+    is_right = expected is Outcome.SAME or (departure.name in WIDE and not has_flag("avx512f"))
+    _assert_is(got, departure.shown.irrun if is_right else expected, departure)
 
 
 def _assert_is(got: np.ndarray, expected: Expected, departure: Departure) -> None:
     if isinstance(expected, Either):
-        either = [want(tensor, departure) for tensor in expected.outputs]
-        assert any(np.array_equal(got, one, equal_nan=one.dtype.kind == "f") for one in either), got
+        assert any(np.array_equal(got, want(tensor, departure)) for tensor in expected.outputs), got
         return
     assert isinstance(expected, Tensor)
     wanted = want(expected, departure)
