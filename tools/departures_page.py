@@ -24,7 +24,8 @@ def page(text: str) -> str:
 
 
 def _row(d: Departure) -> str:
-    cells = (f"[{d.operation}](../irrun/departures/{d.model.name})", d.case, d.openvino, d.irrun, d.issue_link)
+    given = d.openvino + (f", with {d.instructions}" if d.instructions else "")
+    cells = (f"[{d.operation}](../irrun/departures/{d.model.name})", d.case, given, d.irrun, d.issue_link)
     return "".join(f"| {cell} " if cell else "| " for cell in cells) + "|\n"
 
 

@@ -9,7 +9,7 @@ from irrun.base.text import printable
 from irrun.cli import _completion, _errors, _terminal
 from irrun.cli._input_options import seed_option
 from irrun.cli._options import format_option
-from irrun.debug.serving import Serving, serving
+from irrun.debug.paged import Serving, serving
 from irrun.diagnostics import IrrunError
 
 __all__ = ["command"]

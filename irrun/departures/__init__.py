@@ -134,6 +134,8 @@ class Departure:
     """``open`` if the page gives no answer."""
     kernels: str = "cpu"
     """The kernels of OpenVINO that depart: those of the ``cpu`` plugin, or the reference kernels of its ``core``."""
+    instructions: str = ""
+    """The flag of the processor's instructions that the departure needs, such as ``avx512f``; empty for any."""
     recognised: tuple[Pattern, ...] = ()
     """The patterns by which the fuzzer recognises the departure."""
     before: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import irrun
-from irrun.debug.serving import serving
+from irrun.debug.paged import serving
 from irrun.model import Layer, Model
 from language_models import decoder
 from places import SAMPLES

@@ -25,8 +25,6 @@ from irrun.specification.undefined import shown
 from irrun.types import ELEMENT_TYPES
 from oracle import Oracle, OracleError
 
-WIDE = ("gelu_inf", "greater_nan", "is_finite_subnormal")
-"""Departures of kernels with AVX-512: other processors give the right values."""
 ASKED = [departure for departure in departures() if departure.shown.openvino is not Outcome.UNDEFINED]
 
 
@@ -53,7 +51,8 @@ def test_openvino(departure: Departure, oracle: Oracle) -> None:
         return
     stateful = len(calls) > 1
     (got,) = oracle(departure.model, calls if stateful else calls[-1], "state" if stateful else departure.kernels)
-    is_right = expected is Outcome.SAME or (departure.name in WIDE and not has_flag("avx512f"))
+    needs = departure.instructions
+    is_right = expected is Outcome.SAME or (needs != "" and not has_flag(needs))
     _assert_is(got, departure.shown.irrun if is_right else expected, departure)
 
 

@@ -134,9 +134,9 @@ def roundings(sides: Sequence[InEffect]) -> Iterator[Behaviour]:
 
 
 def allowed_around(true: np.ndarray, draws: Sequence[np.ndarray], flips: bool) -> np.ndarray:
-    """Return how far each element of an output may be from ``true``, of which the runs in ``draws`` have errors.
+    """Return how far each element of an output may be from ``true``, from the errors of the runs in ``draws``.
 
-    ``flips`` says whether the model quantizes values, of which a rounding may flip a step.
+    ``flips`` says whether the model quantizes values: then a rounding may flip a step.
     """
     with np.errstate(all="ignore"):
         errors = [np.nan_to_num(np.abs(draw.astype(np.float64) - true), posinf=0.0) for draw in draws]

@@ -66,15 +66,6 @@ def widened(array: np.ndarray) -> np.ndarray:
     return array if array.dtype == np.float64 else array.astype(np.float32, copy=False)
 
 
-def softmax(scores: np.ndarray) -> np.ndarray:
-    """Return the softmax along the last axis; zeros where all scores are minus infinity."""
-    highest = scores.max(-1, keepdims=True, initial=-np.inf)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        weights = np.exp(scores - np.where(np.isfinite(highest), highest, 0))
-        total = weights.sum(-1, keepdims=True)
-        return np.where(total > 0, weights / total, 0).astype(scores.dtype)
-
-
 def grouped_product(rows: np.ndarray, shared: np.ndarray) -> np.ndarray:
     """Return the matrix products of ``rows`` (…, heads, n, k) and ``shared`` (…, fewer heads, k, m).
 

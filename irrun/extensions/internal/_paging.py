@@ -125,10 +125,11 @@ def stepped(
     busy = [sequence for sequence in found if sequence.tokens]
     states = [table[sequence.blocks[0]].astype(wide) for sequence in busy]
     changed = owned(table, in_place)
-    for sequence, state in zip(busy, states):
-        for number, token in enumerate(sequence.tokens):
-            state, output[token] = step(state, token)
-            target = sequence.target(number)
-            if 0 < target < len(sequence.blocks) and (keeps_last or sequence.interval > 0):
-                changed[sequence.blocks[target]] = state
+    with np.errstate(all="ignore"):
+        for sequence, state in zip(busy, states):
+            for number, token in enumerate(sequence.tokens):
+                state, output[token] = step(state, token)
+                target = sequence.target(number)
+                if 0 < target < len(sequence.blocks) and (keeps_last or sequence.interval > 0):
+                    changed[sequence.blocks[target]] = state
     return changed

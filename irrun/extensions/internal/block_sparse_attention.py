@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from irrun.extensions.internal._layouts import Layouts, grouped_product, marked, softmax, widened
+from irrun.extensions.internal._attend import softmax
+from irrun.extensions.internal._layouts import Layouts, grouped_product, marked, widened
 from irrun.opdef import Op, Revision, Site, Value, attr, op, opt, ports
 from irrun.types import Dim, ElementType, PartialShape
 
@@ -237,7 +238,7 @@ class BlockSparseAttention(Op):
         mask = np.repeat(chosen | own, heads // rows.shape[1], 1)
         with np.errstate(all="ignore"):
             scores = grouped_product(queries, keys.swapaxes(-1, -2)) * queries.dtype.type(factor)
-            output = grouped_product(softmax(np.where(mask, scores, -np.inf)), values)
+            output = grouped_product(softmax(np.where(mask, scores, -np.inf), None), values)
         return output.astype(query.dtype)
 
 

@@ -217,6 +217,5 @@ class PagedGatedDeltaNet(_DeltaRule, Updating):
             state, read = _advanced(state.swapaxes(-1, -2), *(row[token] for row in rows))
             return state.swapaxes(-1, -2), read
 
-        with np.errstate(all="ignore"):
-            table = stepped(recurrent_state_table, output, tables, step, in_place=in_place)
+        table = stepped(recurrent_state_table, output, tables, step, in_place=in_place)
         return output.astype(query.dtype), table

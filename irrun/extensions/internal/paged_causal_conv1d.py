@@ -105,6 +105,5 @@ class PagedCausalConv1D(Updating):
             window = np.repeat(state.reshape(len(filters) // group, group, width), group, 0)
             return state, (window * filters).sum((1, 2)) + bias
 
-        with np.errstate(all="ignore"):
-            table = stepped(conv_state_table, output, tables, step, in_place=in_place)
+        table = stepped(conv_state_table, output, tables, step, in_place=in_place)
         return output.astype(input_embeds.dtype), table

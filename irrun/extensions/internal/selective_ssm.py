@@ -228,6 +228,5 @@ class PagedSelectiveSSM(Updating):
         def step(state: np.ndarray, token: int) -> tuple[np.ndarray, np.ndarray]:
             return _advanced(state, *(row[token] for row in rows))
 
-        with np.errstate(all="ignore"):
-            table = stepped(recurrent_state_table, output, tables, step, in_place=in_place, keeps_last=False)
+        table = stepped(recurrent_state_table, output, tables, step, in_place=in_place, keeps_last=False)
         return output.astype(x.dtype), table

@@ -7,8 +7,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from irrun.extensions.internal._attend import softmax
 from irrun.extensions.internal._blocks import check_begins, check_blocks, places
-from irrun.extensions.internal._layouts import Layouts, grouped_product, marked, softmax, widened
+from irrun.extensions.internal._layouts import Layouts, grouped_product, marked, widened
 from irrun.extensions.internal._paging import Updating, owned
 from irrun.opdef import Op, Revision, Site, Value, attr, op, opt, ports, variadic
 from irrun.types import Dim, PartialShape
@@ -65,7 +66,7 @@ class _SparsePlan(Op):
         ``mask`` (heads, queries, keys) is added to the scores: minus infinity where a query does not see a key.
         """
         scores = grouped_product(query, key.swapaxes(-1, -2)) * query.dtype.type(scale) + mask
-        return grouped_product(softmax(scores), value)
+        return grouped_product(softmax(scores, None), value)
 
     def planned(self, blocks: np.ndarray, keys: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return which query sees which key (heads, queries, keys).
@@ -203,8 +204,8 @@ class SparsePA(_SparsePlan, Updating):
 
     The caches consist of pages of ``block_size`` slots. The pages of sequence s are
     ``block_indices[block_indices_begins[s]:block_indices_begins[s + 1]]``; token t of the sequence in this call has the
-    position ``past_lens[s] + t``. A plan names blocks of ``sel_block_size`` positions for ``q_block_size`` tokens: row
-    ``qb_start[s] + t // q_block_size`` of ``sel_indices``, of which the first ``sel_count`` blocks count, or of
+    position ``past_lens[s] + t``. A plan names blocks of ``sel_block_size`` positions for ``q_block_size`` tokens, in
+    row ``qb_start[s] + t // q_block_size``. The plan is ``sel_indices``, whose rows hold ``sel_count`` blocks each, or
     ``sel_block_mask``. With ``causal``, a token sees no position behind its own; it sees no position that its sequence
     has not written. A token without a key gives zeros.
 
