@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import click
 
-from irrun.base.text import printable
-from irrun.cli import _terminal
+from irrun.base.text import counted, printable
+from irrun.cli import _completion, _terminal
 from irrun.cli._input_options import seed_option
 from irrun.cli._options import format_option, memory_option, plugin_option, timeout_option
 from irrun.cli._settings import with_settings
-from irrun.genai import Generation, Pipeline, Stream
+from irrun.genai import Batch, Generation, PagedPipeline, Pipeline, Prompt, Stream
 
 __all__ = ["command"]
 
@@ -27,7 +27,8 @@ class Settings:
     """The options of ``irrun generate``."""
 
     folder: str
-    prompt: str
+    prompt: Sequence[str]
+    paged: str | None
     chat: bool
     system: str | None
     max_new_tokens: int | None
@@ -41,13 +42,13 @@ class Settings:
     max_memory: int | None
     timeout: float | None
 
-    def prompted(self) -> str | list[dict[str, str]]:
-        """Return the text to continue, or the messages of a chat."""
-        text = _standard_input() if self.prompt == "-" else self.prompt
+    def prompted(self) -> list[Prompt]:
+        """Return the texts to continue, or the messages of chats."""
+        texts = [_standard_input() if prompt == "-" else prompt for prompt in self.prompt]
         if not self.chat and self.system is None:
-            return text
+            return [*texts]
         system = [] if self.system is None else [{"role": "system", "content": self.system}]
-        return [*system, {"role": "user", "content": text}]
+        return [[*system, {"role": "user", "content": text}] for text in texts]
 
     def sampling(self) -> dict[str, Any]:
         """Return how tokens are chosen, as ``Pipeline.stream`` takes it."""
@@ -66,7 +67,20 @@ class Settings:
 
 @click.command("generate")
 @click.argument("folder", metavar="FOLDER")
-@click.option("-p", "--prompt", metavar="TEXT", required=True, help="The text to continue; - reads standard input.")
+@click.option(
+    "-p",
+    "--prompt",
+    metavar="TEXT",
+    required=True,
+    multiple=True,
+    help="The text to continue; - reads standard input. May be repeated with --paged.",
+)
+@click.option(
+    "--paged",
+    metavar="FILE",
+    shell_complete=_completion.files,
+    help="Generate all texts at once, with this paged form of the model; `openvino` lets OpenVINO make it.",
+)
 @click.option("--chat", is_flag=True, help="Put the prompt into the chat template, as the message of a user.")
 @click.option("--system", metavar="TEXT", help="The system's message before that of the user. Implies --chat.")
 @click.option(
@@ -112,15 +126,47 @@ def command(settings: Settings) -> int:
     the likeliest token is taken, unless generation_config.json says do_sample. --temperature, --top-k and --top-p draw
     tokens as well. Without --chat, the prompt is passed as it is.
 
+    --paged serves several prompts in one run, as openvino_genai does: the caches of keys and values consist of blocks,
+    and a call of the model takes new tokens of several texts. FILE is the model after OpenVINO's
+    paged_attention_transformation, as openvino.save_model writes it. The texts are those that each prompt gives by
+    itself, in the order of the prompts.
+
     Exit status: 0 success; 1 the model fails; 2 the folder is no language model, or an option is wrong; 3 an operation
     that irrun does not support; 130 Ctrl-C.
     """
+    if settings.paged is not None:
+        return _serve(settings, settings.paged)
+    if len(settings.prompt) > 1:
+        raise click.UsageError("several prompts need --paged; add `--paged openvino`, or pass one -p")
     pipeline = Pipeline(settings.folder, max_memory=settings.max_memory, timeout=settings.timeout)
-    stream = pipeline.stream(settings.prompted(), **settings.sampling())
+    stream = pipeline.stream(settings.prompted()[0], **settings.sampling())
     if settings.form == "json":
         _terminal.print_json(_record(stream.result))
         return 0
     return _print(stream)
+
+
+def _serve(settings: Settings, paged: str) -> int:
+    """Generate all texts at once, and print them when the last one has ended."""
+    pipeline = PagedPipeline(settings.folder, paged, max_memory=settings.max_memory, timeout=settings.timeout)
+    batch = pipeline.generate(settings.prompted(), **settings.sampling())
+    if settings.form == "json":
+        _terminal.print_json({**asdict(batch), "texts": [_record(text) for text in batch.texts]})
+        return 0
+    for text in batch.texts:
+        sys.stdout.write(_shown(text.text) + "\n")
+    sys.stdout.flush()
+    _terminal.console(stderr=True).print(_said(batch))
+    return 0
+
+
+def _said(batch: Batch) -> str:
+    """Return a line about the work of all texts."""
+    prompts, new = (sum(len(getattr(text, name)) for text in batch.texts) for name in ("prompt_ids", "ids"))
+    restarts = f", {counted(batch.restarts, 'restart')} for want of blocks" if batch.restarts else ""
+    used = f"at most {batch.most_blocks} of {counted(batch.blocks, 'block')} in use{restarts}"
+    work = f"{prompts} tokens of prompt, {new} new tokens in {counted(batch.calls, 'call')}"
+    return f"{counted(len(batch.texts), 'text')}: {work}; {used}"
 
 
 def _standard_input() -> str:

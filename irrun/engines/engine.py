@@ -61,6 +61,10 @@ class Engine(Protocol):
         """
         ...
 
+    def save(self, path: str | os.PathLike[str]) -> Failure | None:
+        """Write the model that was loaded last as the engine has rewritten it, and return None unless that fails."""
+        ...
+
     def reset(self) -> Failure | None:
         """Reset the state of the model, and return None unless that fails."""
         ...
@@ -196,6 +200,17 @@ class ChildEngine:
             return RuntimeGraph.of(answer, runs)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             return Crash(f"it broke the protocol: its answer to runtime is wrong: {error}")
+
+    def save(self, path: str | os.PathLike[str]) -> Failure | None:
+        """See ``Engine.save``."""
+        loaded = self._running()
+        if not isinstance(loaded, Loaded):
+            return loaded
+        try:
+            answer = self._ask("save", path=os.path.abspath(path))
+        except Failed as failed:
+            return failed.outcome
+        return None if answer.get("saved") else Refusal(f"{self.name} saves no model", "unavailable")
 
     def _running(self) -> Loaded | Failure:
         """Return the interface of the loaded model. After the end of the process, start it and load the model again."""

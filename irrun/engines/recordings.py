@@ -79,6 +79,10 @@ class Recording:
         """Refuse: nothing runs."""
         return Refusal(f"{self.name} show no runtime graph", "unavailable")
 
+    def save(self, path: str | os.PathLike[str]) -> Failure | None:
+        """Refuse: there is no model."""
+        return Refusal(f"{self.name} are no model", "unavailable")
+
     def _read(self, folder: Path) -> None:
         """Read the index of a dump. Raises OSError or ValueError."""
         for row, place, read in _dumped(folder):

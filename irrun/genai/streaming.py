@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, Literal
 
-__all__ = ["TextStream"]
+import numpy as np
+
+from irrun.genai.sampling import Sampler, Sampling
+
+__all__ = ["End", "Generation", "Text", "TextStream"]
 
 _WINDOW: Final = 128
 """Tokens after which the beginning of the text is decoded no more. Decoding takes time for each token."""
@@ -92,3 +98,69 @@ class TextStream:
         if context and window.endswith(context):
             self._before += window[: len(window) - len(context)]
             self._first = first
+
+
+End = Literal["eos", "stop", "length"]
+"""What ends a text: a token of ``eos``, a text of ``stop``, or the most tokens."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """The result of a generation.
+
+    ``text`` is the new text, without special tokens. ``ids`` are the new tokens, with the one that ended the
+    generation. ``ended_by`` says what ended it: ``eos``, one of the texts ``stop``, or ``length``. ``first_seconds`` is
+    the time until the first token, ``seconds`` the time of the whole generation.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    prompt_ids: tuple[int, ...]
+    ended_by: End
+    first_seconds: float = field(compare=False)
+    seconds: float = field(compare=False)
+
+    @property
+    def tokens_per_second(self) -> float:
+        """The tokens per second after the first one; 0 if there is only one."""
+        rest = self.seconds - self.first_seconds
+        return (len(self.ids) - 1) / rest if len(self.ids) > 1 and rest > 0 else 0.0
+
+
+class Text:
+    """A text that grows by a token at a time.
+
+    ``prompt`` are the tokens before it, ``most`` is the largest number of new ones. ``stream`` turns tokens into
+    pieces of text. ``tokens`` are all tokens so far, and ``ended_by`` says what has ended the text, or None.
+    """
+
+    def __init__(self, prompt: Sequence[int], sampling: Sampling, most: int, stream: TextStream) -> None:
+        self.prompt, self.most = tuple(prompt), most
+        self.tokens = list(prompt)
+        self.ended_by: End | None = None
+        self._sampling, self._sampler, self._stream = sampling, Sampler(sampling, prompt), stream
+        self._begin = time.monotonic()
+        self._first = self._end = 0.0
+
+    def add(self, logits: np.ndarray) -> str:
+        """Choose the next token from its logits, f32 [vocabulary], and return the text that is certain since then."""
+        id = self._sampler(logits)
+        self.tokens.append(id)
+        self._end = time.monotonic() - self._begin
+        self._first = self._first or self._end
+        if id in self._sampling.eos:
+            self.ended_by = "eos"
+            return self._stream.finish()
+        piece = self._stream.add(id)
+        if self._stream.stopped:
+            self.ended_by = "stop"
+        elif len(self.tokens) - len(self.prompt) >= self.most:
+            self.ended_by = "length"
+        return piece if self.ended_by is None else piece + self._stream.finish()
+
+    @property
+    def result(self) -> Generation:
+        """The result of a text that has ended."""
+        assert self.ended_by is not None
+        ids = tuple(self.tokens[len(self.prompt) :])
+        return Generation(self._stream.text, ids, self.prompt, self.ended_by, self._first, self._end)

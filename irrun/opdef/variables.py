@@ -142,6 +142,7 @@ class Variables:
         self._assigned.clear()
         self._appended.clear()
         self._updated.clear()
+        self._lent.clear()
 
     def reset(self) -> None:
         """Drop all values, as before the first run."""

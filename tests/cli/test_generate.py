@@ -10,15 +10,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from click.testing import CliRunner
 
+import irrun
 from irrun.cli import cli
 from irrun.genai import Pipeline
 from language_models import decoder, write
+from paged_models import paged_decoder
+from places import ROOT
 
 pytest.importorskip("regex", reason="the tokenizers need the package regex")
 
+SCHEMA = json.loads((ROOT / "irrun/cli/schemas/generate.json").read_text("utf-8"))
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
 
@@ -88,6 +93,27 @@ def test_a_stop_text(folder: Path, expected: Any, call: Any) -> None:
     result = call("generate", folder, "-p", "The quick brown", "-n", 6, "--stop", stop)
     assert result.stdout == expected.text[: expected.text.index(stop)] + "\n"
     assert "a --stop was found" in result.stderr
+
+
+def test_several_texts(folder: Path, call: Any, tmp_path: Path) -> None:
+    irrun.save_model(paged_decoder(), tmp_path / "paged.xml")
+    prompts = ["The quick brown", "abc"]
+    options = [option for prompt in prompts for option in ("-p", prompt)]
+    args = ("generate", folder, *options, "-n", 6)
+    own = Pipeline(folder)
+    expected = [own.generate(prompt, max_new_tokens=6) for prompt in prompts]
+    done = call(*args, "--paged", "paged.xml", "--format", "json")
+    record = json.loads(done.stdout)
+    assert [text["ids"] for text in record["texts"]] == [list(text.ids) for text in expected]
+    assert [record[name] for name in ("calls", "blocks", "most_blocks", "restarts")] == [6, 2, 2, 0]
+    jsonschema.validate({"version": 1, "command": "generate", **record}, SCHEMA)
+    done = call(*args, "--paged", "paged.xml")
+    assert done.stdout == "".join(f"{text.text}\n" for text in expected)
+    tokens = sum(len(text.prompt_ids) for text in expected)
+    assert done.stderr == (
+        f"2 texts: {tokens} tokens of prompt, 12 new tokens in 6 calls; at most 2 of 2 blocks in use\n"
+    )
+    assert "several prompts need --paged" in call(*args).stderr
 
 
 def test_a_chat(tmp_path: Path, call: Any) -> None:

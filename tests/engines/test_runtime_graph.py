@@ -82,6 +82,7 @@ def test_a_recording_has_none(tmp_path: Path) -> None:
     np.savez(tmp_path / "y.npz", y=X)
     with engines.open(str(tmp_path / "y.npz")) as engine:
         assert isinstance(engine.runtime({}), Refusal)
+        assert isinstance(engine.save(tmp_path / "y.xml"), Refusal)
 
 
 _HARNESS = """
@@ -108,6 +109,7 @@ def _answer(folder: Path, nodes: str) -> RuntimeGraph | engines.Failure:
     engine = engines.ChildEngine([sys.executable, str(folder / "mine.py")], path="m.xml", limits=Limits(60))
     try:
         assert isinstance(engine.load(), Loaded)
+        assert engine.save(folder / "saved.xml") == Refusal("mine saves no model", "unavailable")
         return engine.runtime({}, 3)
     finally:
         engine.close()

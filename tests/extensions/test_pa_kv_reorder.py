@@ -138,6 +138,8 @@ def test_caches_stay_from_run_to_run(file: Path, exact: bool) -> None:
     model.reset_state()
     with pytest.raises(irrun.FeedError, match=r"key_cache.*is missing"):
         model(tables)
+    model({**tables, "key_cache": key, "value_cache": value})
+    assert model.state["key_cache"][0, 0, :, 0].tolist() == [1, 2, 2, 3]
 
 
 def test_caches_count_as_memory(file: Path) -> None:

@@ -15,6 +15,7 @@ from irrun import build as b
 from irrun.diagnostics import ModelError
 from irrun.extensions.internal.paged_attention_extension import PagedAttentionExtension
 from irrun.opdef import Request, Value
+from paged_models import OFF
 
 HEADS, GROUPS, SIZE, WIDTH, SLOTS, BLOCKS = 4, 2, 6, 5, 4, 12
 
@@ -28,16 +29,6 @@ def f32(*numbers: float) -> np.ndarray:
 
 
 NAMES = [port.name for port in PagedAttentionExtension.inputs]
-OFF: dict[str, Any] = {
-    "scale": np.float32(0.4), "sliding_window": np.int32(0), "alibi_slopes": f32(), "max_context_len": np.int32(0),
-    "score_aggregation_window": i32(), "rotated_block_indices": i32(), "rotation_deltas": i32(),
-    "rotation_trig_lut": f32(), "xattention_threshold": f32(), "xattention_block_size": np.int32(0),
-    "xattention_stride": np.int32(0), "sinks": np.zeros((0, 0, 0, 0), np.float32),
-    "adaptive_rkv_start_size": np.int32(0), "adaptive_rkv_evictable_sizes": i32(),
-    "adaptive_rkv_diversity_block_set_indices": i32(), "adaptive_rkv_diversity_block_set_indices_begins": i32(),
-    "token_type_ids": i32(), "qq_bias": np.zeros(0, np.uint8), "qq_bias_begins": i32(),
-}  # fmt: skip
-"""The inputs that turn every option off, as OpenVINO 2026.4.1 writes them."""
 
 
 @dataclass

@@ -178,6 +178,10 @@ class Harness:
             times.append(shown)
         return {"nodes": runtime.nodes(compiled, times[1:]), "properties": self._in_effect(compiled)}
 
+    def save(self, path: str) -> None:
+        """Write the model as the transformation has rewritten it, with constants of the types that they have."""
+        ov.save_model(self._model(), path, compress_to_fp16=False)
+
     def reset(self) -> None:
         """Reset the variables of the model and of its copies."""
         for request in (self.request, *(request for rows in self.observers.values() for request, _ in rows)):

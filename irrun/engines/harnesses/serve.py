@@ -84,6 +84,11 @@ class Server:
             if not hasattr(self.harness, "runtime"):
                 raise NotImplementedError(f"{self.harness.name} shows no runtime graph")
             return self.harness.runtime(self.feeds(arguments["inputs"]), arguments["runs"])
+        if cmd == "save":
+            if not hasattr(self.harness, "save"):
+                raise NotImplementedError(f"{self.harness.name} saves no model")
+            self.harness.save(arguments["path"])
+            return {"saved": True}
         if cmd == "reset":
             self.harness.reset()
         return {}
