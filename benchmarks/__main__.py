@@ -37,15 +37,16 @@ def main(
     wanted: Sequence[str], threads: int, seconds: float, cpu: bool, exact: bool, save: Path | None,
     against: Path | None, cache: Path | None,
 ) -> None:  # fmt: skip
-    """Time irrun next to OpenVINO's CPU plugin in f32.
+    """Time irrun next to OpenVINO's CPU plugin in f32, and networks also next to OpenVINO with its defaults.
 
     GROUP is operations, convolutions, networks, scale, starts, reading or growth; NAME is a part of the name of a
     row. Without any, everything runs, which takes a quarter of an hour.
 
-    One thread: both engines in turn, call by call, in this process. More: each in a process of its own. The ratio
-    is OpenVINO's median over that of irrun: higher is better. ± is half the distance between the quartiles, "of
-    least" the ratio of the fastest calls, which other work on the machine disturbs less. MB are the peak of memory
-    in a process of its own, beyond what was there before the model.
+    One thread: the engines in turn, call by call, in this process. With more threads, and for the tokens of a
+    language model, each engine has a process of its own, and whole sequences. The ratio is OpenVINO's median over
+    that of irrun: higher is better. ± is half the distance between the quartiles, "of least" the ratio of the
+    fastest calls, which other work on the machine disturbs less. Errors are relative to irrun with exact. MB are the
+    peak of memory in a process of its own, beyond what was there before the model.
     """
     if cpu and threads > 1:
         raise click.UsageError("--cpu adds up what all threads take; it is for one thread")
@@ -64,7 +65,7 @@ def main(
         raise click.UsageError(str(error)) from None
     out = Console()
     if not out.is_terminal:
-        out.width = 200
+        out.width = 320
     facts = report.machine(setup)
     out.print(", ".join(f"{name} {value}" for name, value in facts.items()), highlight=False, soft_wrap=True)
     rows: list[Row] = []

@@ -18,6 +18,7 @@ import numpy as np
 import openvino as ov
 import torch
 import transformers as tr
+from openvino import opset13 as ops
 from openvino._offline_transformations import apply_make_stateful_transformation
 from torch import Tensor, nn
 
@@ -262,7 +263,11 @@ class Decoder(nn.Module):
 
 
 def decoder() -> Made:
-    """The first call takes a prompt of 32 tokens, each of the 32 others one token more."""
+    """Return the decoder with its cache as variables, as Optimum Intel exports it.
+
+    The first call takes a prompt of 32 tokens, each of the 64 others one token more. ``beam_idx`` says which sequence
+    of the batch each new token continues: without it, OpenVINO does not fuse the attention with the variables.
+    """
     heads = Decoder.KEYS, Decoder.SIZE // Decoder.HEADS
     past = [torch.zeros(1, heads[0], 3, heads[1]) for _ in range(2 * Decoder.LAYERS)]
     example = (_ids(2, 32000), torch.ones(1, 5, dtype=torch.int64), torch.arange(3, 5)[None], *past)
@@ -272,15 +277,46 @@ def decoder() -> Made:
         port.get_tensor().set_names({name})
     for port, name in zip(model.outputs, ["logits", *held.values()]):
         port.get_tensor().set_names({name})
-    dynamic = [[-1, -1]] * 3 + [[1, heads[0], -1, heads[1]]] * len(past)
+    dynamic = [[-1, -1]] * 3 + [[-1, heads[0], -1, heads[1]]] * len(past)
     model.reshape(dict(zip(model.inputs, dynamic)))
+    _choose_sequences(model, list(held))
     apply_make_stateful_transformation(model, held)
+    _begin_empty(model)
 
     def call(start: int, length: int) -> tuple[Tensor, ...]:
         end = start + length
-        return _ids(length, 32000), torch.ones(1, end, dtype=torch.int64), torch.arange(start, end)[None]
+        positions = torch.arange(start, end)[None]
+        return _ids(length, 32000), torch.ones(1, end, dtype=torch.int64), positions, torch.zeros(1, dtype=torch.int32)
 
-    return model, [call(0, 32), *(call(32 + i, 1) for i in range(32))]
+    return model, [call(0, 32), *(call(32 + i, 1) for i in range(TOKENS))]
+
+
+TOKENS = 64
+"""Calls of the decoder with one token."""
+
+
+def _choose_sequences(model: ov.Model, past: list[str]) -> None:
+    """Gather the sequences of each input in ``past`` by the new input ``beam_idx``, i32 [batch]."""
+    beams = ops.parameter([-1], ov.Type.i32, name="beam_idx")
+    beams.output(0).get_tensor().set_names({"beam_idx"})
+    for port in map(model.input, past):
+        readers = port.get_target_inputs()
+        chosen = ops.gather(port, beams, ops.constant(0, ov.Type.i64))
+        for reader in readers:
+            reader.replace_source_output(chosen.output(0))
+    model.add_parameters([beams])
+    model.validate_nodes_and_infer_types()
+
+
+def _begin_empty(model: ov.Model) -> None:
+    """Let each variable begin without tokens, for as many sequences as ``ids`` has."""
+    first = ops.constant([0], ov.Type.i64)
+    batch = ops.gather(ops.shape_of(model.input("ids"), ov.Type.i64), first, ops.constant(0, ov.Type.i64))
+    for read in [op for op in model.get_ops() if op.get_type_name() == "ReadValue"]:
+        rest = [dim.min_length for dim in read.get_output_partial_shape(0)][1:]
+        shape = ops.concat([batch, ops.constant(rest, ov.Type.i64)], 0)
+        read.set_arguments([ops.broadcast(ops.constant(0.0, ov.Type.f32), shape)])
+    model.validate_nodes_and_infer_types()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import numpy as np
 from benchmarks.measure import (
     ENGINES,
     Contender,
+    Irrun,
     Job,
     Task,
     Work,
@@ -59,8 +60,10 @@ class Case:
     calls: int = 1
     memory: bool = False
     """Whether the peak of the memory is of interest."""
-    numpy: bool = False
-    """Whether irrun also runs without its compiled kernels."""
+    lanes: bool = False
+    """Whether irrun also runs without its compiled kernels, and OpenVINO with its defaults."""
+    attentions: int = 0
+    """How many attentions OpenVINO has to fuse: see ``Job``."""
     moves: bool = False
     """Whether this moves data, so that a memcpy of as many bytes as it gives is the measure of it."""
     at: tuple[str, float] | None = None
@@ -68,7 +71,7 @@ class Case:
 
     @property
     def engines(self) -> list[str]:
-        return [name for name in ENGINES if self.numpy or name != "numpy alone"]
+        return [*ENGINES] if self.lanes else ["irrun", "OpenVINO"]
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,8 @@ class Row:
     name: str
     times: Mapping[str, Times] = field(default_factory=dict)
     """By contender."""
-    error: float | None = None
-    """The largest difference to OpenVINO's outputs, relative to their largest value."""
+    errors: Mapping[str, float] = field(default_factory=dict)
+    """By engine, the largest difference to the outputs of irrun with ``exact``, relative to their largest value."""
     memory: Mapping[str, int] = field(default_factory=dict)
     """Bytes at the peak, by engine."""
     at: tuple[str, float] | None = None
@@ -110,6 +113,11 @@ class Row:
     @property
     def ratio(self) -> float | None:
         return self._over("OpenVINO", lambda t: t.median)
+
+    @property
+    def shipped_ratio(self) -> float | None:
+        """The ratio of OpenVINO with its defaults."""
+        return self._over("OpenVINO as shipped", lambda t: t.median)
 
     @property
     def numpy_ratio(self) -> float | None:
@@ -137,6 +145,7 @@ class Row:
             "ratio": self.ratio,
             "least_ratio": self.least_ratio,
             "of_memcpy": self.of_memcpy,
+            "shipped_ratio": self.shipped_ratio,
             "numpy_ratio": self.numpy_ratio,
         }
         return dataclasses.asdict(self) | more
@@ -155,41 +164,44 @@ def _measure(group: str, case: Case, setup: Setup, folder: Path) -> Row:
     if case.ir is None:
         assert case.beside is not None
         return Row(group, case.name, _summary(alternate(case.beside(folder), setup.seconds, setup.clock)), at=case.at)
-    job = Job(str(case.ir(folder)), case.lead, case.calls)
-    times, error = (_in_turn if setup.threads == 1 else _apart)(case, job, folder, setup)
+    job = Job(str(case.ir(folder)), case.lead, case.calls, case.attentions)
+    alternates = setup.threads == 1 and case.calls == 1
+    times, errors = (_in_turn if alternates else _apart)(case, job, folder, setup)
     memory: dict[str, int] = {}
     if case.memory:
         for engine in case.engines:
             peak = alone(Task(job, engine, setup.threads, setup.exact)).memory
             memory |= {} if peak is None else {engine: peak}
-    return Row(group, case.name, _summary(times), error, memory, case.at)
+    return Row(group, case.name, _summary(times), errors, memory, case.at)
 
 
-def _in_turn(case: Case, job: Job, folder: Path, setup: Setup) -> tuple[dict[str, list[float]], float]:
-    feeds = job.feeds()
-    works = {
-        name: Work(ENGINES[name](Path(job.path), setup.threads, setup.exact), feeds, job.lead) for name in case.engines
-    }
-    outputs = {name: work.outputs() for name, work in works.items()}
-    error = relative_error(outputs["irrun"], outputs["OpenVINO"])
-    contenders = {**works, **_beside(case, folder, sum(o.nbytes for o in outputs.pop("OpenVINO")))}
-    del outputs
-    return alternate(contenders, setup.seconds, setup.clock), error
+def _in_turn(case: Case, job: Job, folder: Path, setup: Setup) -> tuple[dict[str, list[float]], dict[str, float]]:
+    feeds, defined = job.feeds(), _defined(job)
+    works = {name: Work(ENGINES[name](job, setup.threads, setup.exact), feeds, job.lead) for name in case.engines}
+    errors = {name: relative_error(work.outputs(), defined) for name, work in works.items()}
+    contenders = {**works, **_beside(case, folder, sum(o.nbytes for o in defined))}
+    del defined
+    return alternate(contenders, setup.seconds, setup.clock), errors
 
 
-def _apart(case: Case, job: Job, folder: Path, setup: Setup) -> tuple[dict[str, list[float]], float]:
+def _apart(case: Case, job: Job, folder: Path, setup: Setup) -> tuple[dict[str, list[float]], dict[str, float]]:
     files = {name: folder / f"{name}.npz" for name in case.engines}
-    tasks = [Task(job, name, setup.threads, setup.exact, str(file)) for name, file in files.items()]
+    tasks = [Task(job, name, setup.threads, setup.exact, str(file), setup.cpu) for name, file in files.items()]
     done = dict(zip(files, apart(tasks, setup.seconds)))
-    outputs: dict[str, list[np.ndarray]] = {}
+    defined = _defined(job)
+    errors: dict[str, float] = {}
     for name, file in files.items():
         with np.load(file) as entries:
-            outputs[name] = [entries[entry] for entry in entries.files]
+            errors[name] = relative_error([entries[entry] for entry in entries.files], defined)
         file.unlink()
-    error = relative_error(outputs["irrun"], outputs["OpenVINO"])
-    beside = _beside(case, folder, sum(o.nbytes for o in outputs["OpenVINO"]))
+    beside = _beside(case, folder, sum(o.nbytes for o in defined))
     times = alternate(beside, setup.seconds) if beside else {}
-    return {**{name: found.times for name, found in done.items()}, **times}, error
+    return {**{name: found.times for name, found in done.items()}, **times}, errors
+
+
+def _defined(job: Job) -> list[np.ndarray]:
+    """Return the outputs of irrun with ``exact``."""
+    return Work(Irrun(job, 1, exact=True), job.feeds(), job.lead).outputs()
 
 
 def _beside(case: Case, folder: Path, size: int) -> dict[str, Contender]:

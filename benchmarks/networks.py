@@ -23,7 +23,7 @@ NETWORKS = [
     ("Whisper-tiny encoder", "whisper_encoder", 0, 1, "f32 f16"),
     ("GPT-2 64", "gpt2", 0, 1, _ALL),
     ("Llama 12x768 prefill 32", "decoder", 0, 1, _ALL),
-    ("Llama 12x768 per token", "decoder", 1, 16, _ALL),
+    ("Llama 12x768 per token", "decoder", 1, 64, _ALL),
     ("LSTM tagger 64", "lstm_tagger", 0, 1, "f32 f16"),
 ]
 """Name, file, calls that are not timed, calls that are, and forms of the weights: see ``architectures.FORMS``."""
@@ -33,7 +33,8 @@ def networks(setup: Setup) -> Iterator[Case]:
     for name, file, lead, calls, forms in NETWORKS:
         for form in forms.split():
             ir = partial(network, setup.cache, file, form)
-            yield Case(f"{name}, {form}", ir, lead=lead, calls=calls, memory=True, numpy=True)
+            attentions = 12 if file == "decoder" else 0
+            yield Case(f"{name}, {form}", ir, lead=lead, calls=calls, memory=True, lanes=True, attentions=attentions)
 
 
 def network(cache: Path, name: str, form: str = "f32", _: Path | None = None) -> Path:

@@ -92,15 +92,15 @@ def table(group: str, rows: Sequence[Row], earlier: Earlier) -> Table:
         "OpenVINO ms": [_time(row, "OpenVINO") for row in rows],
         "ratio": [number(row.ratio) for row in rows],
         "of least": [number(row.least_ratio) for row in rows],
+        "as shipped ms": [_time(row, "OpenVINO as shipped") for row in rows],
+        "its ratio": [number(row.shipped_ratio) for row in rows],
         "numpy alone ms": [_time(row, "numpy alone") for row in rows],
-        "its ratio": [number(row.numpy_ratio) for row in rows],
+        "of numpy alone": [number(row.numpy_ratio) for row in rows],
         "was": [number(earlier.get((group, row.name))) for row in rows],
         "change": [_change(row, earlier) for row in rows],
         "memcpy": ["" if row.of_memcpy is None else f"{row.of_memcpy:.0%}" for row in rows],
-        "error": ["" if row.error is None else f"{row.error:.0e}" for row in rows],
-        "irrun MB": [_megabytes(row, "irrun") for row in rows],
-        "OpenVINO MB": [_megabytes(row, "OpenVINO") for row in rows],
-        "numpy alone MB": [_megabytes(row, "numpy alone") for row in rows],
+        **{f"{name} error": [_error(row, name) for row in rows] for name in ENGINES},
+        **{f"{name} MB": [_megabytes(row, name) for row in rows] for name in ENGINES},
         "beside, ms": [_beside(row) for row in rows],
     }
     found = Table(box=None, pad_edge=False, header_style="bold")
@@ -153,6 +153,10 @@ def _change(row: Row, earlier: Earlier) -> str:
 
 def _megabytes(row: Row, engine: str) -> str:
     return f"{row.memory[engine] / 1e6:.0f}" if engine in row.memory else ""
+
+
+def _error(row: Row, engine: str) -> str:
+    return f"{row.errors[engine]:.0e}" if engine in row.errors else ""
 
 
 def _beside(row: Row) -> str:

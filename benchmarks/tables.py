@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
-__all__ = ["comparisons", "fleet", "geometric_mean", "means", "milliseconds", "networks", "number", "origin", "speed"]
+__all__ = [
+    "LANES",
+    "Lane",
+    "comparisons",
+    "fleet",
+    "geometric_mean",
+    "means",
+    "milliseconds",
+    "networks",
+    "number",
+    "origin",
+    "speed",
+]
 
 Stored = Mapping[str, Any]
 """A stored result: ``command``, ``date``, ``machine`` and ``rows``."""
@@ -18,7 +31,6 @@ DECODER: Final = "Llama"
 TASK_MS: Final = 100
 """What a task of ``irrun batch`` takes on a worker, in ms: tasks grow up to 64 inputs."""
 
-_ENGINES: Final = ("irrun", "numpy alone", "OpenVINO")
 _WORKERS: Final = {
     "processes": "processes of `irrun batch`",
     "dask": "workers of a Dask cluster, whose scheduler is in the parent",
@@ -53,33 +65,75 @@ _VERSIONS: Final = {"openvino": "OpenVINO", "numpy": "numpy"}
 
 
 def networks(stored: Stored) -> str:
-    """Return the table of the networks: times, ratios, error and memory."""
-    titles = ["irrun ms", "numpy alone ms", "OpenVINO ms", "ratio", "of numpy alone", "error", "MB"]
-    rows = (
-        [
-            row["name"],
-            *(milliseconds(row["times"][name]["median"]) if name in row["times"] else "" for name in _ENGINES),
-            number(row["ratio"]), number(row["numpy_ratio"]),
-            "" if row["error"] is None else f"{row['error']:.0e}",
-            *(f"{row['memory'][name] / 1e6:.0f}" if name in row["memory"] else "" for name in _ENGINES),
+    """Return a table for each lane of the networks: times, ratios, errors and memory."""
+    parts = [origin(stored)]
+    for lane in LANES:
+        rows = [(row, lane.texts(row)) for row in lane.rows(stored)]
+        titles = [title for title in lane.titles if any(texts[title] for _, texts in rows)]
+        if titles:
+            table = _table(
+                ["networks", *titles], 1, ([row["name"], *(texts[t] for t in titles)] for row, texts in rows)
+            )
+            parts.append(f"{lane.name}:\n\n{table}")
+    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A comparison in which both engines have the same freedom."""
+
+    name: str
+    forms: tuple[str, ...]
+    """The forms of the weights, by which the names of its rows end."""
+    ratio: str
+    """The entry of a row that compares OpenVINO with irrun."""
+    engines: tuple[str, ...]
+
+    def rows(self, stored: Stored) -> list[Stored]:
+        """Return the rows of a result that OpenVINO has run in this lane."""
+        return [row for row in stored["rows"] if row["name"].endswith(self.forms) and row.get(self.ratio)]
+
+    @property
+    def titles(self) -> list[str]:
+        """The columns of its table."""
+        ratios = {"OpenVINO": "ratio", "OpenVINO as shipped": "ratio as shipped", "numpy alone": "ratio of numpy alone"}
+        return [f"{name} {kind}" for kind in ("ms", "error", "MB") for name in self.engines] + [
+            title for name, title in ratios.items() if name in self.engines
         ]
-        for row in stored["rows"]
-    )  # fmt: skip
-    return f"{origin(stored)}\n\n{_table(['networks', *titles, 'numpy alone', 'OpenVINO'], 1, rows)}"
+
+    def texts(self, row: Stored) -> dict[str, str]:
+        """Return the cells of a row, by the titles of the columns."""
+        return {title: number(row.get(key)) for title, key in _RATIOS.items()} | {
+            f"{name} {kind}": text(row[entry][name]) if name in row.get(entry, ()) else ""
+            for kind, (entry, text) in _KINDS.items()
+            for name in self.engines
+        }
+
+
+_KINDS: Final[Mapping[str, tuple[str, Callable[[Any], str]]]] = {
+    "ms": ("times", lambda times: milliseconds(times["median"])),
+    "error": ("errors", lambda error: f"{error:.0e}"),
+    "MB": ("memory", lambda size: f"{size / 1e6:.0f}"),
+}
+_RATIOS: Final = {"ratio": "ratio", "ratio as shipped": "shipped_ratio", "ratio of numpy alone": "numpy_ratio"}
+
+LANES: Final = (
+    Lane("f32 against f32, f16 weights", ("f16",), "ratio", ("irrun", "OpenVINO", "numpy alone")),
+    Lane("As shipped against as shipped, f16 weights", ("f16",), "shipped_ratio", ("irrun", "OpenVINO as shipped")),
+    Lane("int8 and int4 weights", ("int8", "int4"), "ratio", ("irrun", "OpenVINO", "OpenVINO as shipped")),
+)
 
 
 def means(results: Sequence[Stored]) -> str:
-    """Return a table of the geometric means, the least and the largest ratios, by the number of threads."""
+    """Return a table of the geometric means, the least and the largest ratios, by lane and number of threads."""
     rows = []
     for stored in results:
-        for title, chosen in _groups(stored).items():
-            ratios = [row["ratio"] for row in chosen]
-            alone = geometric_mean(row["numpy_ratio"] for row in chosen)
-            rows.append(
-                [title, str(stored["machine"]["threads"]), number(geometric_mean(ratios)), number(min(ratios)),
-                 number(max(ratios)), number(alone)]
-            )  # fmt: skip
-    return _table(["rows", "threads", "geometric mean", "least", "largest", "mean of numpy alone"], 1, rows)
+        for lane in LANES:
+            for title, chosen in _groups(lane.rows(stored)).items():
+                ratios = [row[lane.ratio] for row in chosen]
+                threads, mean = str(stored["machine"]["threads"]), geometric_mean(ratios)
+                rows.append([lane.name, title, threads, number(mean), number(min(ratios)), number(max(ratios))])
+    return _table(["lane", "rows", "threads", "geometric mean", "least", "largest"], 2, rows)
 
 
 def speed(results: Sequence[Stored]) -> str:
@@ -87,11 +141,14 @@ def speed(results: Sequence[Stored]) -> str:
     machine, day = results[0]["machine"], date.fromisoformat(results[0]["date"])
     titles = ["OpenVINO's time divided by irrun's", *(f"threads: {stored['machine']['threads']}" for stored in results)]
     rows = [
-        [title, *(_range([row[key] for row in _groups(stored)["the ten networks"]]) for stored in results)]
+        [
+            title,
+            *(_range([row[key] for row in _groups(LANES[0].rows(stored))["the ten networks"]]) for stored in results),
+        ]
         for title, key in (("with the extra `fast`", "ratio"), ("without it", "numpy_ratio"))
     ]
     origin = f"{machine['cpu']}, {machine['cores']} cores, OpenVINO {machine['openvino']}, {day.day} {day:%B %Y}"
-    head = f"Ten networks with f16 weights, computed in f32, geometric mean and range ({origin}):"
+    head = f'Ten networks, lane "{LANES[0].name}", geometric mean and range ({origin}):'
     return f"{head}\n\n{_table(titles, 1, rows)}"
 
 
@@ -129,10 +186,11 @@ def fleet(stored: Stored) -> str:
     return f"{origin(stored)}\n\n{_table(titles, 1, rows)}"
 
 
-def _groups(stored: Stored) -> dict[str, list[Stored]]:
-    ten = [row for row in stored["rows"] if not row["name"].startswith(DECODER)]
-    decoder = [row for row in stored["rows"] if row["name"].startswith(DECODER)]
-    return {"the ten networks": ten, "the decoder": decoder, "all rows": [*ten, *decoder]}
+def _groups(rows: Sequence[Stored]) -> dict[str, list[Stored]]:
+    """Return the rows of the ten networks and of the decoder, without a group that has none."""
+    ten = [row for row in rows if not row["name"].startswith(DECODER)]
+    decoder = [row for row in rows if row["name"].startswith(DECODER)]
+    return {title: found for title, found in (("the ten networks", ten), ("the decoder", decoder)) if found}
 
 
 def _table(titles: Sequence[str], names: int, rows: Iterable[Sequence[str]]) -> str:

@@ -57,7 +57,7 @@ BUDGETS: Final = {
     "irrun/types": 850,
     "tests": 64_600,  # internal operations, editors, widths of tables
     "tools": 8_500,  # kernel_calls, planted_faults, adjudication, pairs
-    "benchmarks": 2_350,
+    "benchmarks": 2_440,
 }
 """The most lines of Python of each folder. A change that needs more raises the number here, and says why."""
 

@@ -27,7 +27,7 @@ def test_saves_and_compares(tmp_path: Path) -> None:
     assert found["machine"]["threads"] == 1
     (row,) = found["rows"]
     assert (row["group"], row["name"]) == ("operations", "Broadcast numpy 1 KB")
-    assert row["error"] == 0
+    assert row["errors"] == {"irrun": 0, "OpenVINO": 0}
     assert row["ratio"] == row["times"]["OpenVINO"]["median"] / row["times"]["irrun"]["median"]
 
     row["ratio"] = 1e9
@@ -44,13 +44,15 @@ def test_what_is_saved_can_be_shown(tmp_path: Path) -> None:
     done = benchmarks("Broadcast numpy 1 KB", "--seconds", "0", "--save", str(saved))
     assert done.returncode == 0, done.stderr
     found = json.loads(saved.read_text("utf-8"))
-    sentence, _, head, _, row = tables.networks(found).splitlines()
+    found["rows"][0]["name"] += ", f16"
+    sentence, _, lane, _, head, _, row = tables.networks(found).splitlines()
     today = datetime.now(UTC).date()
     assert found["command"] == f"python -m benchmarks 'Broadcast numpy 1 KB' --seconds 0 --save {saved}"
     assert sentence.startswith(f"Measured on {today.day} {today:%B %Y}, {found['machine']['cpu']}, ")
     assert sentence.endswith(f", with `{found['command']}`.")
     assert len(row.split("|")) == len(head.split("|"))
-    assert row.startswith("| Broadcast numpy 1 KB | ")
+    assert lane == "f32 against f32, f16 weights:"
+    assert row.startswith("| Broadcast numpy 1 KB, f16 | ")
     assert f" {found['rows'][0]['ratio']:.2f} " in row
 
 
@@ -60,7 +62,41 @@ def test_each_engine_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(saved.read_text("utf-8"))["rows"]
     assert row["times"].keys() == {"irrun", "OpenVINO"}
-    assert row["error"] == 0
+    assert row["errors"] == {"irrun": 0, "OpenVINO": 0}
+
+
+def test_lanes_compare_engines_with_equal_freedom() -> None:
+    def row(name: str, *milliseconds: float) -> dict[str, object]:
+        engines = dict(zip(("irrun", "OpenVINO", "OpenVINO as shipped"), milliseconds))
+        return {
+            "name": name,
+            "times": {engine: {"median": ms / 1e3} for engine, ms in engines.items()},
+            "errors": dict.fromkeys(engines, 2e-6),
+            "memory": {},
+            "ratio": milliseconds[1] / milliseconds[0],
+            "shipped_ratio": milliseconds[2] / milliseconds[0],
+        }
+
+    machine = {"cpu": "a processor", "cores": 2, "threads": 1}
+    rows = [row("Net, f16", 4.0, 8.0, 2.0), row("Llama, int4", 5.0, 10.0, 4.0)]
+    stored = {"command": "a command", "date": "2026-11-26", "machine": machine, "rows": rows}
+    sentence, *lanes = tables.networks(stored).removesuffix("\n").split("\n\n")
+    assert sentence == "Measured on 26 November 2026, a processor, 2 cores, with `a command`."
+    assert lanes == [
+        "f32 against f32, f16 weights:",
+        "| networks | irrun ms | OpenVINO ms | irrun error | OpenVINO error | ratio |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: |\n"
+        "| Net, f16 | 4.00 | 8.00 | 2e-06 | 2e-06 | 2.00 |",
+        "As shipped against as shipped, f16 weights:",
+        "| networks | irrun ms | OpenVINO as shipped ms | irrun error | OpenVINO as shipped error | ratio as shipped |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: |\n"
+        "| Net, f16 | 4.00 | 2.00 | 2e-06 | 2e-06 | 0.50 |",
+        "int8 and int4 weights:",
+        "| networks | irrun ms | OpenVINO ms | OpenVINO as shipped ms | irrun error | OpenVINO error "
+        "| OpenVINO as shipped error | ratio | ratio as shipped |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        "| Llama, int4 | 5.00 | 10.0 | 4.00 | 2e-06 | 2e-06 | 2e-06 | 2.00 | 0.80 |",
+    ]
 
 
 def test_bad_usage(tmp_path: Path) -> None:
