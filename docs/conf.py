@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -23,7 +24,12 @@ author = "the irrun developers"
 copyright = author
 version = release = irrun.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+ADDRESS = "https://ADDRESS/irrun"
+"""What the pages of the repository write for the address of the repository, which the environment variable
+``IRRUN_ADDRESS`` names for the site."""
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_design"]
+myst_enable_extensions = ["colon_fence"]
 exclude_patterns = ["_build", "_ext", "_static"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
@@ -54,7 +60,8 @@ def _generate(app: Sphinx) -> None:
 
 
 def _relink(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Let the links of the pages in docs lead to the copies of pages that lie outside of it."""
+    """Fill in the address, and let the links of the pages in docs lead to the copies of pages that lie outside of it."""
+    source[0] = source[0].replace(ADDRESS, os.environ.get("IRRUN_ADDRESS", ADDRESS))
     if not docname.startswith(f"{site_pages.FOLDER}/"):
         source[0] = site_pages.relinked(source[0], site_pages.DOCS, site_pages.DOCS)
 

@@ -33,5 +33,6 @@ PROGRAMS: Final = {
     "sizes": "tools/sizes.py",
     "snapshots": "tests/cli/test_widths.py",
     "suite_release": "tools/suite_release.py",
+    "ten_minutes": "tools/ten_minutes.py",
     "train_tokenizers": "tools/train_tokenizers.py",
 }

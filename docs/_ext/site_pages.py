@@ -325,7 +325,7 @@ def python_page() -> str:
     lines = [
         "# Python API",
         "",
-        "[Use irrun in your own code](../embedding.md) and [Test with irrun](../testing.md) introduce these names.",
+        "[Embedding](../embedding.md) and [testing](../testing.md) introduce these names.",
         "",
     ]
     for title, members in names.items():

@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import warm
 from shell_commands import ROOT
 
-__all__ = ["Block", "as_printed", "blocks", "environment", "session", "walks"]
+__all__ = ["TEN_MINUTES", "Block", "as_printed", "blocks", "environment", "first_ten_minutes", "session", "walks"]
+
+TEN_MINUTES: Final = ROOT / "docs" / "first-ten-minutes.md"
+"""The page whose commands are typed one after another: each finds what the one before has written."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,18 @@ def walks() -> dict[str, list[Block]]:
         page = ROOT / "docs" / f"add-{name}.md"
         found[page.read_text("utf-8").partition("\n")[0].removeprefix("# ")] = blocks(page)
     return found
+
+
+def first_ten_minutes(folder: Path) -> Iterator[tuple[Block, str]]:
+    """Type the commands of ``TEN_MINUTES`` in ``folder``, and yield each ``console`` block and what it shall show.
+
+    The folder receives a copy of the files that the page uses. Nothing is installed.
+    """
+    for name in ("samples", "docs/_static"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    for block in blocks(TEN_MINUTES):
+        if block.language == "console":
+            yield block, as_printed(block.code, folder)
 
 
 def session(code: str) -> Iterator[tuple[str, str]]:

@@ -62,7 +62,7 @@ def test_the_readme_opens_with_the_picture_and_three_lines(terminal: ModuleType)
 
 
 def test_the_readme_is_read_in_three_minutes() -> None:
-    assert len(README.encode()) <= 9 * 1024, "move what is longer to docs/tour.md or to the page of its subject"
+    assert len(README.encode()) <= 9 * 1024, "move what is longer to the page of its subject"
     assert len(re.findall(r"^!\[", README, re.MULTILINE)) == 3
     assert README.index("## Install") < README.index("## First finding") < README.index("## First run")
 
