@@ -60,7 +60,7 @@ def _generate(app: Sphinx) -> None:
 
 
 def _relink(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Fill in the address, and let the links of the pages in docs lead to the copies of pages that lie outside of it."""
+    """Fill in the address, and let links from docs lead to the copies of pages that lie outside of it."""
     source[0] = source[0].replace(ADDRESS, os.environ.get("IRRUN_ADDRESS", ADDRESS))
     if not docname.startswith(f"{site_pages.FOLDER}/"):
         source[0] = site_pages.relinked(source[0], site_pages.DOCS, site_pages.DOCS)

@@ -46,9 +46,8 @@ class Network:
     def convolution(self, name: str, x: Node, channels: tuple[int, int], *, kernel: int = 1, stride: int = 1) -> Node:
         """Return a convolution with bias, padded by half of its kernel; ``channels`` are those of input and output."""
         before, after = channels
-        window = {
-            "strides": [stride] * 2, "dilations": [1, 1], "pads_begin": [kernel // 2] * 2, "pads_end": [kernel // 2] * 2,
-        }  # fmt: skip
+        pads = [kernel // 2] * 2
+        window = {"strides": [stride] * 2, "dilations": [1, 1], "pads_begin": pads, "pads_end": pads}
         if name.endswith("/depthwise"):
             filters = self.weights(after, 1, 1, kernel, kernel, terms=kernel**2)
             y = b.GroupConvolution(x, filters, name=name, **window)

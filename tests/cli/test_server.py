@@ -142,5 +142,5 @@ def test_a_missing_extra(call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builtins, "__import__", without)
     result = call("server")
     assert result.exit_code == 2
-    assert "the package pygls is missing" in result.stderr
-    assert "pip install 'irrun[server]'" in result.stderr
+    assert "Python package pygls, which is not installed" in result.stderr
+    assert 'pip install ".[server]"' in result.stderr

@@ -37,7 +37,7 @@ _FROM_EXTRAS: Final = {
 }
 """Programs and modules that only contributors and workflows call, by the distribution that brings them."""
 _FROM_PYTHON: Final = ("pip", "venv")
-_FROM_SYSTEM: Final = (".", "apk", "cd", "git", "mkdir", "tar", "trang")
+_FROM_SYSTEM: Final = (".", "apk", "cd", "diff", "git", "mkdir", "sh", "tar", "trang")
 _PLACEHOLDERS: Final = ("script.py",)
 """Files that stand for files of the reader."""
 
@@ -158,6 +158,9 @@ def _check_pytest(arguments: Sequence[str]) -> None:
 
 
 def _check_pip(arguments: Sequence[str]) -> None:
+    if arguments[0] == "uninstall":
+        assert list(arguments[1:]) == ["irrun"]
+        return
     assert arguments[0] == "install"
     extras = project()["optional-dependencies"].keys()
     for argument in arguments[1:]:

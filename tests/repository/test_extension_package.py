@@ -23,7 +23,7 @@ FILES = {block.file: block.code for block in page_blocks.blocks(PAGE) if block.f
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for PYTHONPATH, into which pip has installed the package, without a network."""
-    pytest.importorskip("setuptools", "77", reason="setuptools 77, which builds the package, is not installed")
+    pytest.importorskip("hatchling", reason="hatchling, which builds the package, is not installed")
     folder = tmp_path_factory.mktemp("extension")
     for name, text in FILES.items():
         (folder / name).parent.mkdir(exist_ok=True)

@@ -7,14 +7,15 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from places import ROOT
 
-GENERATED = {"MANIFEST.in", "PKG-INFO", "setup.cfg"}
-"""Files at the root of the sdist that setuptools writes or, for MANIFEST.in, also reads."""
+GENERATED = {"PKG-INFO"}
+"""Files of the sdist that hatchling writes."""
 
 
 @pytest.fixture(scope="module")
@@ -27,17 +28,31 @@ def tracked() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def unpacked(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sdist, built from a copy of the checkout, since a build writes into its sources, and unpacked."""
-    pytest.importorskip("setuptools", "77", reason="setuptools 77, which builds the sdist, is not installed")
-    folder = tmp_path_factory.mktemp("sdist")
-    for file in tracked:
-        (folder / "source" / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / file, folder / "source" / file)
-    build = "import setuptools.build_meta as b, sys; b.build_sdist(sys.argv[1])"
-    subprocess.run(
-        [sys.executable, "-c", build, str(folder)], cwd=folder / "source", capture_output=True, text=True, check=True
-    )
+def built(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two folders, each with the sdist and the wheel, built from copies of what git holds."""
+    pytest.importorskip("hatchling", reason="hatchling, which builds the sdist, is not installed")
+    found = []
+    for name in ("first", "second"):
+        folder = tmp_path_factory.mktemp(name)
+        for file in tracked:
+            (folder / "source" / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / file, folder / "source" / file)
+        build = "import hatchling.build as b, sys; b.build_sdist(sys.argv[1]); b.build_wheel(sys.argv[1])"
+        subprocess.run(
+            [sys.executable, "-c", build, str(folder)],
+            cwd=folder / "source",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found.append(folder)
+    return found
+
+
+@pytest.fixture(scope="module")
+def unpacked(built: list[Path]) -> Path:
+    """The sdist, unpacked."""
+    folder = built[0]
     (archive,) = folder.glob("irrun-*.tar.gz")
     with tarfile.open(archive) as tar:
         if hasattr(tarfile, "data_filter"):  # Python 3.11.3 and older have none
@@ -47,9 +62,26 @@ def unpacked(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> Pa
     return found
 
 
+def test_builds_are_reproducible(built: list[Path]) -> None:
+    """The same sources give the same bytes, whatever the times of the files and the folder."""
+    first, second = ({path.name: path.read_bytes() for path in folder.glob("irrun-*")} for folder in built)
+    assert len(first) == 2
+    assert first == second
+
+
+def test_the_wheel_holds_the_package_and_the_licences(built: list[Path], tracked: list[str]) -> None:
+    (wheel,) = built[0].glob("*.whl")
+    held = set(zipfile.ZipFile(wheel).namelist())
+    assert {file for file in held if file.startswith("irrun/")} == {
+        file for file in tracked if file.startswith("irrun/")
+    }
+    licences = {file.partition("/licenses/")[2] for file in held} - {""}
+    assert licences == {"LICENSE", *(file for file in tracked if file.endswith(".LEGAL.txt"))}
+
+
 def test_it_holds_what_git_holds(tracked: list[str], unpacked: Path) -> None:
     files = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*") if path.is_file()}
-    assert {file for file in files if not file.startswith("irrun.egg-info/")} - GENERATED == {*tracked} - GENERATED
+    assert files - GENERATED == {*tracked}
 
 
 @pytest.mark.slow

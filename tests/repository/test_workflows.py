@@ -91,6 +91,7 @@ def test_python_versions() -> None:
     for name in ("spec", "openvino"):
         assert JOBS[f"test/{name}"]["strategy"]["matrix"]["python"] == supported
         assert JOBS[f"test/{name}"]["strategy"]["matrix"]["os"] == ["ubuntu-latest", "macos-latest", "windows-latest"]
+    assert JOBS["release/verify"]["strategy"]["matrix"]["python"] == [supported[0], supported[-1]]
     for job in JOBS.values():
         for step in job["steps"]:
             version = step.get("with", {}).get("python-version", supported[0])
@@ -160,10 +161,16 @@ def test_the_page_on_installing_names_each_extra_of_users() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == extras
 
 
-def test_no_page_installs_irrun_from_a_registry() -> None:
-    """irrun is in none. What the commands say where an extra is missing holds for an installed irrun."""
-    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+def test_no_page_and_no_message_installs_irrun_from_a_registry() -> None:
+    """irrun is in none, and somebody else could take its name there."""
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "irrun").rglob("*.py")):
         assert not re.findall(r"pip install [\"']?irrun\b", page.read_text("utf-8")), page
+
+
+def test_the_address_is_written_in_one_way() -> None:
+    """So that one replacement fills it in: IRRUN_ADDRESS does for the site."""
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")):
+        assert set(re.findall(r"https://ADDRESS[^\s`]*", page.read_text("utf-8"))) <= {"https://ADDRESS/irrun"}, page
 
 
 @pytest.mark.parametrize("extra", project()["optional-dependencies"])
@@ -178,13 +185,13 @@ def test_every_dependency_of_an_extra_has_a_bound(extra: str) -> None:
 FRAGMENTS = sorted((ROOT / "changelog.d").glob("+*.md"))
 
 
-def _faults(tag: str, init: str, changelog: str, fragments: Sequence[str] = ()) -> list[str]:
+def _faults(tag: str, init: str, citation: str, changelog: str, fragments: Sequence[str] = ()) -> list[str]:
     spec = importlib.util.spec_from_file_location("check_release", GITHUB / "check_release.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.faults(tag, init, changelog, fragments)
+    return module.faults(tag, init, citation, changelog, fragments)
 
 
 _ENTRY = "# Changelog\n\n## [Unreleased]\n\n## [1.2.0] - 2026-03-04\n\n## [1.1.0] - 2026-01-01\n"
@@ -194,27 +201,27 @@ _ENTRY = "# Changelog\n\n## [Unreleased]\n\n## [1.2.0] - 2026-03-04\n\n## [1.1.0
     ("tag", "version", "changelog", "said"),
     [
         ("v1.2.0", "1.2.0", _ENTRY, []),
-        ("1.2.0", "1.2.0", _ENTRY, ["irrun.__version__ is 1.2.0", "CHANGELOG.md is 1.2.0"]),
-        ("v1.2.0", "1.1.0", _ENTRY, ["irrun.__version__ is 1.1.0"]),
+        ("1.2.0", "1.2.0", _ENTRY, ["irrun.__version__ is 1.2.0", "CITATION.cff is 1.2.0", "CHANGELOG.md is 1.2.0"]),
+        ("v1.2.0", "1.1.0", _ENTRY, ["irrun.__version__ is 1.1.0", "CITATION.cff is 1.1.0"]),
         ("v1.1.0", "1.1.0", _ENTRY, ["CHANGELOG.md is 1.2.0"]),
         ("v1.2.0", "1.2.0", _ENTRY.replace("2026-03-04", "Unreleased"), ["dated Unreleased"]),
         ("v1.2.0", "1.2.0", _ENTRY.replace(" - 2026-03-04", ""), ["dated nothing"]),
     ],
 )
 def test_a_release_is_checked(tag: str, version: str, changelog: str, said: list[str]) -> None:
-    found = _faults(tag, f'__version__ = "{version}"\n', changelog)
+    found = _faults(tag, f'__version__ = "{version}"\n', f"version: {version}\n", changelog)
     assert len(found) == len(said)
     assert all(text in fault for text, fault in zip(said, found))
 
 
 def test_fragments_are_collected_before_a_release() -> None:
-    said = _faults("v1.2.0", '__version__ = "1.2.0"\n', _ENTRY, ["+a.added.md", "+b.fixed.md"])
+    said = _faults("v1.2.0", '__version__ = "1.2.0"\n', "version: 1.2.0\n", _ENTRY, ["+a.added.md", "+b.fixed.md"])
     assert said == ["changelog.d still holds +a.added.md, +b.fixed.md; run towncrier build --version 1.2.0"]
 
 
 def test_the_changelog_has_an_entry_for_this_version_or_fragments_of_it() -> None:
     """The pages of the repository name one version. Until its release, the changes are fragments."""
-    texts = [(ROOT / file).read_text("utf-8") for file in ("irrun/__init__.py", "CHANGELOG.md")]
+    texts = [(ROOT / file).read_text("utf-8") for file in ("irrun/__init__.py", "CITATION.cff", "CHANGELOG.md")]
     faults = _faults(f"v{irrun.__version__}", *texts)
     assert FRAGMENTS or not faults
     assert all("CHANGELOG.md is" in fault for fault in faults)
