@@ -73,6 +73,9 @@ __all__ = ["command"]
     help="List the layers with an input or output of this shape. [1,?,..64] has a dim of any size, and one up to 64.",
 )
 @click.option("--memory", "predict_memory", is_flag=True, help="Predict the peak memory of a run from its plan.")
+@click.option(
+    "--paged", "paged", is_flag=True, help="Tell whether OpenVINO rewrites a decoder to paged attention, or why not."
+)
 @shape_option(" With --memory also a variable, by its id or a glob.")
 def command(
     model: str,
@@ -84,6 +87,7 @@ def command(
     types: Sequence[str],
     pattern: str | None,
     predict_memory: bool,
+    paged: bool,
     shapes: Shapes,
 ) -> int:
     """Show the inputs, outputs, operations and weights of a model.
@@ -132,6 +136,8 @@ def command(
                 facts["memory"] = _memory(item.reshape(inputs).model, variables)
             except IrrunError as error:
                 problems += error.diagnostics
+        if paged:
+            facts["paged"] = _paged(item.model)
         title = _models.title(model, item) if _models.is_example(item) else ""
         records.append({"title": title, **facts} if title else facts)
         if form == "text":
@@ -216,6 +222,15 @@ def _memory(model: Model, variables: Mapping[str, PartialShape]) -> dict[str, An
     }
 
 
+def _paged(model: Model) -> dict[str, Any]:
+    """Return whether a server can run the model with paged attention. Raises IrrunError if it cannot be told."""
+    from irrun.debug.paged.servable import servability
+
+    if model.weights is None and model.constants:
+        raise ModelError(weights_missing(model))
+    return servability(model).record()
+
+
 def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
     _terminal.title(out, title)
     for side in ("inputs", "outputs"):
@@ -248,6 +263,14 @@ def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
         _terminal.title(out, "\nruntime options of the file")
         for name, text in facts["runtime_options"].items():
             out.print(f"  {printable(name)}={printable(text)}")
+    if paged := facts.get("paged"):
+        _terminal.title(out, "\npaged attention")
+        if paged["servable"]:
+            out.print(f"  a server can run the model: OpenVINO replaces {counted(paged['attentions'], 'attention')}")
+        else:
+            out.print("  a server cannot run the model, because OpenVINO does not rewrite it:")
+            rows = [(str(o["line"] or ""), o["layer"] or "the model", o["message"]) for o in paged["obstacles"]]
+            _terminal.print_table(out, ("line", "layer", "reason"), rows, right=("line",))
     if memory := facts.get("memory"):
         _terminal.title(out, "\nmemory of a run")
         at = f'at "{printable(memory["at"])}"' if memory["at"] else "before a run, while weights are packed"

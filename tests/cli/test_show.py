@@ -2,11 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import irrun
 from nets import Net
 from places import SAMPLES
+from served_decoders import BROKEN, decoder
 
 
 def model() -> Net:
@@ -99,3 +102,20 @@ def test_runtime_options(call):
     assert "\nruntime options of the file\n  KV_CACHE_PRECISION=f16\n" in call("show", "model.xml").stdout
     document = json.loads(call("show", "model.xml", "--format", "json").stdout)
     assert document["runtime_options"] == {"KV_CACHE_PRECISION": "f16"}
+
+
+def test_whether_it_can_be_served(call: Any, tmp_path: Path) -> None:
+    irrun.save_model(decoder(), tmp_path / "good.xml")
+    irrun.save_model(decoder(**BROKEN["mask-elsewhere"][2]), tmp_path / "bad.xml")
+    shown = call("show", tmp_path / "good.xml", "--paged")
+    assert "paged attention\n  a server can run the model: OpenVINO replaces 2 attentions\n" in shown.stdout
+    shown = call("show", tmp_path / "bad.xml", "--paged")
+    assert shown.exit_code == 0
+    assert "a server cannot run the model" in shown.stdout
+    assert "it reads attention_mask, which the paged model does not have" in shown.stdout
+    record = json.loads(call("show", tmp_path / "bad.xml", "--paged", "--format", "json").stdout)
+    model = irrun.read_model(tmp_path / "bad.xml")
+    obstacle = record["paged"]["obstacles"][0]
+    layer = next(layer for layer in model.layers.values() if layer.name == obstacle["layer"])
+    assert (record["paged"]["servable"], obstacle["condition"]) == (False, "readers")
+    assert f'name="{layer.name}"' in (tmp_path / "bad.xml").read_text().splitlines()[obstacle["line"] - 1]

@@ -45,13 +45,13 @@ def test_the_texts_are_those_of_each_prompt(folder: Path, alone: list[Any]) -> N
         assert batch.calls == 50  # every prompt fits the first call, and a call gives each text a token
 
 
-def test_little_memory(folder: Path, alone: list[Any]) -> None:
+def test_little_memory(folder: Path, alone: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """With blocks for less than two whole texts, texts give their blocks back, and are still the same."""
     needs = [-(-(len(text.prompt_ids) + 50) // SLOTS) for text in alone]
     pipeline = PagedPipeline(folder, folder / "paged.xml", max_memory=800_000)
     begin = pipeline._paged.begin
     for blocks in (max(needs), max(needs) + 2):
-        pipeline._paged.begin = lambda count, most=blocks: begin(min(count, most))
+        monkeypatch.setattr(pipeline._paged, "begin", lambda count, most=blocks: begin(min(count, most)))
         batch = pipeline.generate(PROMPTS, max_new_tokens=50, eos=frozenset())
         assert list(batch.texts) == alone, blocks
         assert batch.most_blocks == batch.blocks == blocks
