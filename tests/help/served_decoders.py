@@ -43,6 +43,7 @@ def decoder(layers: int = 2, **changes: Any) -> irrun.Model:
     batch = b.Gather(b.ShapeOf(ids, output_type="i64"), [0], 0)
     sinks: list[Any] = []
     totals: list[Any] = []
+    past: list[Any] = []
     for layer in range(layers):
 
         def rows(count: int, x: Any = x) -> Any:
@@ -54,9 +55,7 @@ def decoder(layers: int = 2, **changes: Any) -> irrun.Model:
         def cached(now: Any, name: str, layer: int = layer) -> Any:
             dims = [batch, [groups], [0], [SIZE]]
             if "open" in changes:
-                dims[1] = b.Add(
-                    b.Multiply(b.ReduceMax(ids, [0, 1], keep_dims=False), [0]), [groups]
-                )  # irrun: 4, by value
+                dims[1] = b.Add(b.Multiply(b.ReduceMax(ids, [0, 1], keep_dims=False), [0]), [groups])
                 now = b.Reshape(now, b.Concat([[0], dims[1], [-1, SIZE]], axis=0), special_zero=True)
             order = changes.get("layout", [0, 1, 2, 3])
             now = b.Transpose(now, order) if "layout" in changes else now
