@@ -29,7 +29,7 @@ BUDGETS: Final = {
     "irrun/base": 1_050,  # with the places and contents of caches, and of elements by byte
     "irrun/build": 1_200,
     "irrun/checking": 3_100,  # with runtime options
-    "irrun/cli": 8_450,  # options of one meaning, pictures, classes, results in files; tables whose names all differ
+    "irrun/cli": 8_750,  # options of one meaning, pictures, classes, results in files; tables whose names all differ
     "irrun/compat": 3_650,
     "irrun/conformance": 1_450,  # claims of engines, causes of failures
     "irrun/debug": 11_850,  # budgets of error, runtime graphs, compressed weights, tokens, schedules of a server
@@ -56,7 +56,7 @@ BUDGETS: Final = {
     "irrun/testing": 950,
     "irrun/types": 850,
     "tests": 66_000,  # internal operations, editors, widths of tables
-    "tools": 8_500,  # kernel_calls, planted_faults, adjudication, pairs
+    "tools": 8_550,  # kernel_calls, planted_faults, adjudication, pairs
     "benchmarks": 2_440,
 }
 """The most lines of Python of each folder. A change that needs more raises the number here, and says why."""

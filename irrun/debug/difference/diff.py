@@ -6,7 +6,7 @@ Ids, the order of layers and edges, and the offsets of constants make no differe
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from irrun.debug.difference.constants import WeightsError, weights_error
@@ -24,10 +24,11 @@ __all__ = ["Change", "Difference", "LayerDifference", "Place", "WeightsError", "
 class Place:
     """A layer of one of the two models, and where it is in its file.
 
-    ``inside`` is the path of the body that holds it, such as ``loop/body``; empty outside of bodies. ``line`` is None
-    if the model has no file.
+    ``id`` is its layer id. ``inside`` is the path of the body that holds it, such as ``loop/body``; empty outside of
+    bodies. ``line`` is None if the model has no file.
     """
 
+    id: int
     name: str
     type: str
     inside: str
@@ -39,6 +40,7 @@ class Place:
 class LayerDifference:
     """A layer that differs. ``a`` is None for an added layer, ``b`` for a removed one, which have no ``changes``.
 
+    ``matching`` pairs the layers of the two models, or of the two bodies, that hold the layer.
     ``by`` says how the two layers were paired. ``follows`` is whether another layer is the cause: the layer differs in
     nothing but declared shapes and precisions, and reads, or contains, a layer that differs; or it belongs to a weight
     that the two models store in different forms.
@@ -48,6 +50,7 @@ class LayerDifference:
     b: Place | None
     by: By | None
     changes: tuple[Change, ...]
+    matching: Matching = field(repr=False)
     follows: bool = False
 
     @property
@@ -154,14 +157,14 @@ class _Differ:
         def only_in_b(after: int | None) -> Iterator[LayerDifference]:
             for layer in added.get(after, ()):
                 place = self._place(self.b, layer, inside_b)
-                yield LayerDifference(None, place, None, (), layer.id in parts.hidden_b)
+                yield LayerDifference(None, place, None, (), matching, layer.id in parts.hidden_b)
 
         yield from only_in_b(None)
         for id in dict.fromkeys((*matching.a.order, *matching.a.layers)):
             pair = by_a.get(id)
             if pair is None:
                 place = self._place(self.a, removed[id], inside_a)
-                yield LayerDifference(place, None, None, (), id in parts.hidden_a)
+                yield LayerDifference(place, None, None, (), matching, id in parts.hidden_a)
                 continue
             changes = tuple(self._changes(matching, pair, parts))
             reads = any(feed is not None and feed[0] in differing for feed in matching.a.feeds.get(id, ()))
@@ -178,13 +181,13 @@ class _Differ:
             if changes:
                 places = self._place(self.a, pair.a, inside_a), self._place(self.b, pair.b, inside_b)
                 follows = all(change.kind in _DECLARED for change in changes) and (reads or bool(inner))
-                yield LayerDifference(*places, pair.by, changes, follows)
+                yield LayerDifference(*places, pair.by, changes, matching, follows)
             yield from inner
             yield from only_in_b(id)
 
     def _place(self, model: Model, layer: Layer, inside: str) -> Place:
         line = model.source.span(layer.node).line if model.source.data and layer.node >= 0 else None
-        return Place(layer.name, layer.type, inside.removesuffix("/"), model.source.path, line)
+        return Place(layer.id, layer.name, layer.type, inside.removesuffix("/"), model.source.path, line)
 
     def _changes(self, matching: Matching, pair: Pair, parts: _Parts) -> Iterator[Change]:
         """Yield the changes of two layers that are paired."""
