@@ -30,6 +30,7 @@ PROGRAMS: Final = {
     "random_models": "tests/testing/test_testing.py",
     "record_compat": "tests/compat/test_compat.py",
     "record_tokenizers": "tools/record_tokenizers.py",
+    "served": "tools/served/__main__.py",
     "sizes": "tools/sizes.py",
     "snapshots": "tests/cli/test_widths.py",
     "suite_release": "tools/suite_release.py",

@@ -32,7 +32,7 @@ BUDGETS: Final = {
     "irrun/cli": 8_750,  # options of one meaning, pictures, classes, results in files; tables whose names all differ
     "irrun/compat": 3_650,
     "irrun/conformance": 1_450,  # claims of engines, causes of failures
-    "irrun/debug": 11_850,  # budgets of error, runtime graphs, compressed weights, tokens, schedules of a server
+    "irrun/debug": 13_000,  # budgets of error, runtime graphs, compressed weights, tokens, schedules of a server
     "irrun/departures": 3_000,  # a small file for each departure that predicts values
     "irrun/specification": 2_450,  # a function for each behaviour that a page leaves open
     "irrun/engines": 3_100,  # runtime graphs; transformations, saved; one table of kinds, with what each reads and shows
@@ -55,8 +55,8 @@ BUDGETS: Final = {
     "irrun/surgery": 850,
     "irrun/testing": 950,
     "irrun/types": 850,
-    "tests": 66_000,  # internal operations, editors, widths of tables
-    "tools": 8_550,  # kernel_calls, planted_faults, adjudication, pairs
+    "tests": 66_500,  # internal operations, editors, widths of tables
+    "tools": 9_900,  # kernel_calls, planted_faults, adjudication, pairs, served models
     "benchmarks": 2_440,
 }
 """The most lines of Python of each folder. A change that needs more raises the number here, and says why."""

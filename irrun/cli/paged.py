@@ -34,23 +34,30 @@ __all__ = ["command"]
     show_default=True,
     help="The tokens of a block.",
 )
+@click.option(
+    "--calls",
+    metavar="FILE",
+    shell_complete=_completion.files,
+    help="Judge the calls of a server instead, from an .npz file: N.NAME is an input of call N, and N.sequences the "
+    "sequence of each of its tokens.",
+)
 @seed_option("prompts")
 @format_option("text", "json")
-def command(stateful: str, paged: str, tokens: int, block_size: int, seed: int, form: str) -> int:
+def command(stateful: str, paged: str, tokens: int, block_size: int, calls: str | None, seed: int, form: str) -> int:
     """Compare a stateful model with its paged form.
 
     STATEFUL is a language model with variables. PAGED is the same model after OpenVINO's transformation to paged
     attention, as openvino.save_model writes it. irrun runs both on two random prompts: whole, in permuted blocks, in
-    pieces, in calls that continue one prompt and begin another, and with a block that both prompts share. The logits of
-    each token must be those of the stateful model. For the first token that differs, its block and the first layer that
-    differs are named.
+    pieces, in calls that continue one prompt and begin another, with a block that both prompts share, and after a block
+    has been evicted. The logits of each token must be those of the stateful model. For the first token that differs,
+    its block and the first layer that differs are named.
 
     Exit status: 0 both agree, 1 they differ, 2 bad usage, an unreadable file or other inputs.
     """
     if tokens < block_size + 2:
         raise click.UsageError(f"{tokens} tokens do not fill a block of {block_size} and two more; raise --tokens")
     try:
-        found = serving(stateful, paged, tokens=tokens, slots=block_size, seed=seed)
+        found = serving(stateful, paged, tokens=tokens, slots=block_size, seed=seed, calls=calls)
     except IrrunError as error:
         status = max(2, _errors.exit_status(error.diagnostics))
         _errors.show(error.diagnostics)

@@ -38,7 +38,7 @@ def test_both_agree(folder: Path, call: Any) -> None:
     assert done.exit_code == 0
     assert found["agrees"]
     assert [(s["name"], s["tokens"]) for s in found["schedules"]] == [
-        ("whole prompts", 140), ("permuted blocks", 140), ("pieces", 140), ("interleaved", 140), ("shared prefix", 106)
+        ("whole prompts", 140), ("permuted blocks", 140), ("pieces", 140), ("interleaved", 140), ("shared prefix", 106), ("evicted block", 140),
     ]  # fmt: skip
     assert all(schedule["difference"] < found["allowed"] / 100 for schedule in found["schedules"])
 
@@ -107,3 +107,48 @@ def test_other_models(call: Any) -> None:
     done = call("paged", "a.xml", "b.xml", "--tokens", "10")
     assert done.exit_code == 2
     assert "raise --tokens" in done.stderr
+
+
+def _calls(path: Path, **changed: Any) -> Path:
+    """Write two calls of a server: 40 tokens in the blocks 2 and 0, and one more. ``changed`` replaces entries."""
+    ids = np.random.default_rng(3).integers(0, 50, 41)
+    entries: dict[str, Any] = {}
+    for number, (begin, end) in enumerate([(0, 40), (40, 41)]):
+        own = {
+            "sequences": np.zeros(end - begin, np.int64),
+            "input_ids": ids[begin:end],
+            "position_ids": np.arange(begin, end),
+            "max_context_len": np.array(end, np.int32),
+            "past_lens": np.array([begin], np.int32),
+            "subsequence_begins": np.array([0, end - begin], np.int32),
+            "block_indices": np.array([2, 0], np.int32),
+            "block_indices_begins": np.array([0, 2], np.int32),
+        }
+        entries |= {f"{number}.{name}": array for name, array in own.items()}
+    entries |= {name.replace("_", ".", 1): array for name, array in changed.items()}
+    np.savez(path, **{name: array for name, array in entries.items() if array is not None})
+    return path
+
+
+def test_recorded_calls(folder: Path, tmp_path: Path, call: Any) -> None:
+    models = str(folder / "stateful.xml"), str(folder / "paged.xml")
+    done = call("paged", *models, "--calls", str(_calls(tmp_path / "calls.npz")), "--format", "json")
+    found = json.loads(done.stdout)
+    assert done.exit_code == 0
+    assert [(s["name"], s["calls"], s["tokens"]) for s in found["schedules"]] == [("recorded calls", 2, 41)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("1_past_lens", None, "call 1 has no entry 1.past_lens"),
+        ("0_sequences", np.zeros(3, np.int64), "0.sequences is (3,), and 0.input_ids (40,)"),
+        ("1_sequences", np.array([7]), "sequences are numbered [0, 7], not from 0 on"),
+        ("0_input_ids", None, "call 0 has no entry 0.input_ids"),
+    ],
+)
+def test_wrong_recordings(folder: Path, tmp_path: Path, call: Any, name: str, value: Any, message: str) -> None:
+    path = _calls(tmp_path / "calls.npz", **{name: value})
+    done = call("paged", str(folder / "stateful.xml"), str(folder / "paged.xml"), "--calls", str(path))
+    assert done.exit_code == 2
+    assert message in done.stderr

@@ -1,0 +1,177 @@
+"""Both forms of a model: what the stateful one computes, and the caches that the paged one needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from irrun.debug.paged.calls import INPUTS, Call, Piece
+from irrun.diagnostics import FeedError, diagnostic
+from irrun.model import Layer, Model
+from irrun.running.executor import Executable
+
+__all__ = ["ATTENTION", "STATES", "Paged", "Stateful", "names", "replay", "rows"]
+
+ATTENTION: Final = "PagedAttentionExtension"
+STATES: Final = {"PagedCausalConv1D": 1, "PagedGatedDeltaNet": 3, "PagedSelectiveSSM": 5}
+"""The operations whose states lie in tables, and the input of the table."""
+
+
+def names(model: Model) -> set[str]:
+    """Return the names of all inputs."""
+    return {name for parameter in model.parameters for name in model.input_names(parameter)}
+
+
+class Stateful:
+    """A decoder with variables, and what it computes for prompts. It computes each prompt once."""
+
+    def __init__(self, model: Executable) -> None:
+        self.model = model
+        require(model.model, {"input_ids"})
+        self._logits: dict[tuple[bytes, tuple[int, int, int]], np.ndarray] = {}
+
+    @property
+    def vocabulary(self) -> int:
+        """The number of tokens, or 2 if the model does not say it."""
+        shape = self.model.outputs[0].shape
+        return (shape[-1].value if shape and shape.rank else None) or 2
+
+    @property
+    def masks(self) -> bool:
+        """Whether an input hides tokens."""
+        return "attention_mask" in names(self.model.model)
+
+    def logits(self, prompt: np.ndarray, piece: Piece) -> np.ndarray:
+        """Return the logits of the tokens of a piece, [tokens, vocabulary]."""
+        key = prompt.tobytes(), piece.evicted
+        first, last, since = piece.evicted
+        if key not in self._logits:
+            self.model.reset_state()
+            if since:
+                self._call(prompt[:since], 0, slice(0), ())
+            outputs = self._call(prompt[since:], since, slice(first, last), ())
+            self._logits[key] = outputs[0].reshape(len(prompt) - since, -1)
+        return self._logits[key][piece.begin - since : piece.end - since]
+
+    def run(self, prompt: np.ndarray, taps: Sequence[str] = ()) -> dict[str, np.ndarray]:
+        """Compute a prompt from the first token on, and return the values of layers, by name."""
+        self.model.reset_state()
+        return dict(self._call(prompt, 0, slice(0), taps).taps)
+
+    def states(self, prompt: np.ndarray) -> list[Mapping[str, np.ndarray]]:
+        """Return the variables before the first token of a prompt, and after each."""
+        self.run(prompt[:1])
+        after = [dict(self.model.state)]
+        for position in range(1, len(prompt)):
+            self._call(prompt[position : position + 1], position, slice(0), ())
+            after.append(dict(self.model.state))
+        return [{name: np.zeros_like(array) for name, array in after[0].items()}, *after]
+
+    def _call(self, tokens: np.ndarray, past: int, evicted: slice, taps: Sequence[str]) -> Any:
+        mask = np.ones((1, past + len(tokens)), np.int64)
+        mask[:, evicted] = 0
+        inputs = {
+            "input_ids": tokens[None],
+            "attention_mask": mask,
+            "position_ids": np.arange(past, past + len(tokens))[None],
+            "beam_idx": np.zeros(1, np.int32),
+        }
+        known = names(self.model.model)
+        return self.model({name: array for name, array in inputs.items() if name in known}, taps=taps)
+
+
+class Paged:
+    """The same decoder after OpenVINO's transformation, and its caches."""
+
+    def __init__(self, model: Executable) -> None:
+        self.model = model
+        require(model.model, set(INPUTS))
+        if not self.layers(ATTENTION):
+            raise unfit(model.model, f"the model has no layer {ATTENTION}")
+
+    def layers(self, *types: str) -> list[Layer]:
+        """Return the layers of these types, in the order of the graph."""
+        layers = self.model.model.layers
+        return [layers[id] for id in self.model.model.order if layers[id].type in types]
+
+    @property
+    def evicts(self) -> bool:
+        """Whether a key counts wherever it lies: no layer has a sliding window or ALiBi."""
+        for layer in self.layers(ATTENTION):
+            window, slopes = self.constant(layer, 10), self.constant(layer, 11)
+            if window is None or window.any() or slopes is None or slopes.size:
+                return False
+        return True
+
+    def constant(self, layer: Layer, position: int) -> np.ndarray | None:
+        """Return an input of a layer, or None if it is not constant."""
+        feed = self.model.model.feeds[layer.id][position]
+        return None if feed is None else self.model.plan.values[feed].data
+
+    def source(self, layer: Layer, position: int) -> Layer:
+        """Return the layer that an input of a layer comes from."""
+        feed = self.model.model.feeds[layer.id][position]
+        if feed is None:
+            raise unfit(self.model.model, f'input {position} of "{layer.name}" is missing')
+        return self.model.model.layers[feed[0]]
+
+    def caches(self, stateful: Stateful, length: int, slots: int, blocks: int) -> dict[str, np.ndarray]:
+        """Return caches of zeros, whose shapes the file leaves open, after a run of ``length`` tokens.
+
+        The variables of the stateful model, [1, heads, tokens, width], say how the width of a key divides into heads.
+        """
+        held = [array.shape for array in stateful.model.state.values() if array.ndim == 4 and array.shape[2] == length]
+        shapes = {heads * width: (heads, width) for _, heads, _, width in held}
+        values, caches = self.model.plan.values, {}
+        for layer in self.layers(ATTENTION):
+            feeds = self.model.model.feeds[layer.id]
+            for rows, cache in ((1, 3), (2, 4)):
+                feed = feeds[rows]
+                shape = None if feed is None else values[feed].shape
+                size = shapes.get(shape[1].value or 0) if shape and shape.rank == 2 else None
+                if size is None:
+                    message = f'no variable of the stateful model has the width of the caches of "{layer.name}"'
+                    raise unfit(self.model.model, message)
+                caches[self.source(layer, cache).name] = np.zeros((blocks, size[0], slots, size[1]), np.float32)
+        for layer in self.layers(*STATES):
+            source = self.source(layer, STATES[layer.type])
+            shape = source.outputs[0].shape
+            dims = [dim.value or 0 for dim in shape][1:] if shape is not None and shape.rank else []
+            if not all(dims):
+                raise unfit(self.model.model, f'the table "{source.name}" has the shape {shape}')
+            caches[source.name] = np.zeros((blocks, *dims), np.float32)
+        return caches
+
+    def run(self, call: Call, caches: Mapping[str, np.ndarray], taps: Sequence[str] = ()) -> Any:
+        """Return the outputs of a call. Without ``caches`` the model continues with those of the call before."""
+        known = names(self.model.model)
+        inputs = {name: array for name, array in call.inputs.items() if name in known}
+        return self.model({**caches, **inputs}, taps=taps)
+
+
+def replay(paged: Paged, calls: Sequence[Call], caches: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    """Run calls, and return the caches that the next call needs: ``caches`` before the first one, none later."""
+    for call in calls:
+        paged.run(call, caches)
+        caches = {}
+    return caches
+
+
+def rows(array: np.ndarray, call: Call) -> list[np.ndarray]:
+    """Return the rows of the new tokens of each piece of a call: [tokens, …] as [tokens, n]."""
+    ends = np.cumsum([piece.end - piece.begin for piece in call.pieces])
+    return np.split(array.reshape(ends[-1], -1), ends[:-1])
+
+
+def require(model: Model, needed: set[str]) -> None:
+    """Raise FeedError (IR601) if a model lacks one of these inputs."""
+    if missing := sorted(needed - names(model)):
+        raise unfit(model, f"the model has no input {', '.join(missing)}")
+
+
+def unfit(model: Model, message: str) -> FeedError:
+    """Return the error (IR601) for a model that is no form of a decoder."""
+    help = "pass a stateful decoder, and the same decoder after openvino's paged_attention_transformation"
+    return FeedError(diagnostic("IR601", message, file=model.source.path, help=help))
