@@ -11,11 +11,10 @@ import numpy as np
 from PIL import Image
 
 DOCS: Final = Path(__file__).parent
-sys.path[:0] = [str(DOCS.parent / "tests"), str(DOCS.parent)]
-
-from report.browser import Browser
+sys.path[:0] = [str(DOCS.parent / "tests" / "help"), str(DOCS.parent)]
 
 import irrun.build as b
+from browser import Browser
 from irrun.ir.write import save_model
 from irrun.report import collect
 

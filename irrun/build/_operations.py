@@ -42,7 +42,8 @@ def function_of(name: str, others: Iterable[str]) -> Callable[..., Node]:
     if not versions:
         near = nearest(name, [*operation_names(), *others])
         help = f"; did you mean {near[0]}?" if near else ""
-        raise AttributeError(f"irrun knows no operation {name}{help}")
+        # with an object that has no names of its own, Python suggests none after ours
+        raise AttributeError(f"irrun knows no operation {name}{help}", name=name, obj=None)
     return _function(name, versions[max(versions)], tuple(sorted(versions)))
 
 

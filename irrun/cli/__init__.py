@@ -124,14 +124,25 @@ def _printable_errors() -> Iterator[None]:
         yield
     except click.UsageError as error:
         message = error.format_message()
-        hint = _HINTS.get(error.option_name) if isinstance(error, click.NoSuchOption) else None
-        if hint is not None:
+        if (hint := _hint(error)) is not None:
             raise click.UsageError(f"{message.partition('Did you')[0].rstrip(' (.')}; {hint}", error.ctx) from None
         if all(line.isprintable() for line in message.split("\n")):
             raise
         from irrun.base.text import printable
 
         raise click.UsageError(printable(message), error.ctx) from None
+
+
+def _hint(error: click.UsageError) -> str | None:
+    """Return what to write instead of an option or a choice that a command does not have, or None."""
+    if isinstance(error, click.NoSuchOption):
+        return _HINTS.get(error.option_name)
+    if isinstance(error, click.BadParameter) and error.param is not None and isinstance(error.param.type, click.Choice):
+        from irrun.model.lookup import nearest
+
+        near = nearest(error.message.split("'")[1], error.param.type.choices)
+        return f"did you mean '{near[0]}'?" if near else None
+    return None
 
 
 def report_error(arguments: list[str], status: int, message: str, error: BaseException | None = None) -> None:

@@ -70,7 +70,7 @@ def generate(
     if dims is None:
         dims = smallest(shape)
     elif not shape.fits(dims):
-        help = "`irrun check --shape NAME=SHAPE` says whether the model takes it, and Model.reshape makes one that does"
+        help = "--shape NAME=SHAPE (Model.reshape) gives the input another shape, where the layers after it allow one"
         raise bad_feed(model, parameter, f"takes {shape}, not {PartialShape.of(dims)}", help)
     refuse_too_large(model, parameter, Value(element_type, PartialShape.of(dims)), max_memory or default_max_memory())
     if how == "random":

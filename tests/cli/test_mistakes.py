@@ -41,7 +41,7 @@ MISTAKES = {
     "check custom.xml": "register a custom operation with @irrun.op (--plugin FILE.py)",
     "check binary.xml": "pass the .xml file of the model; or is it encrypted, or a compiled blob (export_model)?",
     "run https://example.com/model.xml": "cannot read https://example.com/model.xml: irrun reads local files",
-    "run one.xml -i image=random:[1,1,30,30]": "`irrun check --shape NAME=SHAPE` says whether the model takes it",
+    "run one.xml -i image=random:[1,1,30,30]": "--shape NAME=SHAPE (Model.reshape) gives the input another shape",
     "run one.xml --max-memory 1KB": "raise --max-memory (max_memory=), or pass smaller inputs",
     "show one.xml --layer conv": 'did you mean "block1/conv" or "block2/conv"?',
     "why one.xml conv9": 'did you mean "block1/conv" or "block2/conv"?',
@@ -49,7 +49,7 @@ MISTAKES = {
     "show one.xml --graph g.png": "g.png ends in .png, but a picture in SVG is written; write g.svg",
     "batch one.xml file.npy -o o.txt": "o.txt ends in .txt, but a folder is written; write o,",
     "bisect one.xml one.xml -o r.json": "r.json ends in .json, but a folder is written; write r, or > r.json",
-    "precision one.xml --to fp16": "'fp16' is not one of 'f16', 'bf16'",
+    "precision one.xml --to fp16": "'int4', 'int4-asymmetric'; did you mean 'f16'?",
     "version": "write irrun --version",
 }
 
