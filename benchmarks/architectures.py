@@ -369,11 +369,18 @@ FORMS: dict[str, Callable[[ov.Model, list[np.ndarray]], ov.Model]] = {
     "f32": lambda model, _: model,
     "f16": lambda model, _: model,
     "int8": lambda model, feeds: _eight_bits(model, feeds),
-    "int4": lambda model, _: nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT4_ASYM, group_size=128),
+    "int4": lambda model, _: nncf.compress_weights(
+        model,
+        mode=nncf.CompressWeightsMode.INT4_ASYM,
+        group_size=128,
+        advanced_parameters=nncf.AdvancedCompressionParameters(
+            group_size_fallback_mode=nncf.GroupSizeFallbackMode.ADJUST
+        ),
+    ),
 }
 """What is done to a network before it is saved. All forms but f32 are saved as ``save_model`` does by default: numbers
 that are still f32 become f16. int8 and int4 are what NNCF makes of the weights, except that int8 means FakeQuantize for
-convolutional networks."""
+convolutional networks. A group of int4 has 128 weights, or fewer where 128 does not divide a row, as in Swin-T."""
 
 
 def _eight_bits(model: ov.Model, feeds: list[np.ndarray]) -> ov.Model:

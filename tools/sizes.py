@@ -57,7 +57,7 @@ BUDGETS: Final = {
     "irrun/types": 850,
     "tests": 66_500,  # internal operations, editors, widths of tables
     "tools": 9_900,  # kernel_calls, planted_faults, adjudication, pairs, served models
-    "benchmarks": 2_440,
+    "benchmarks": 2_700,  # lanes, the state of decoders, budgets of networks
 }
 """The most lines of Python of each folder. A change that needs more raises the number here, and says why."""
 

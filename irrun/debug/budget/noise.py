@@ -21,12 +21,13 @@ _ENOUGH: Final = 8
 
 def moved(
     op: Op, inputs: Arrays, roundoff: Sequence[float], run: Callable[..., tuple[np.ndarray, ...]], flips: int = 0
-) -> Iterator[tuple[np.ndarray, ...]]:
+) -> Iterator[tuple[bool, tuple[np.ndarray, ...]]]:
     """Yield the outputs for inputs that are all larger, all smaller, and twice moved at random.
 
-    Each element moves by its magnitude times the ``roundoff`` of its input, and in ``flips`` further moves by a random
-    share of that. Large inputs have so many elements that one random move is enough. A run that fails yields nothing.
-    FakeQuantize rounds the distance from an end of its range: its data moves by the magnitude of the ends.
+    In front of them is whether the move is at random. Each element moves by its magnitude times the ``roundoff`` of its
+    input, and in ``flips`` further moves by a random share of that. Large inputs have so many elements that one random
+    move is enough. A run that fails yields nothing. FakeQuantize rounds the distance from an end of
+    its range: its data moves by the magnitude of the ends.
     """
     ends = 0.0
     if op.type == "FakeQuantize":
@@ -45,9 +46,10 @@ def moved(
                 array = (array + unit * sign * np.maximum(np.abs(array), ends)).astype(array.dtype)
             arrays.append(array)
         try:
-            yield run(*arrays)
+            outputs = run(*arrays)
         except Exception:  # the kernel refuses other values: nothing is known of them
             continue
+        yield not direction, outputs
 
 
 def pooled(square: np.ndarray, is_image: bool, *, spreads: bool = False) -> np.ndarray:

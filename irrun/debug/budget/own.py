@@ -14,7 +14,7 @@ import numpy as np
 from irrun.debug.budget.noise import moved, pooled
 from irrun.debug.budget.precisions import InEffect, cache_step, reads_compressed
 from irrun.debug.budget.saturation import SATURATING
-from irrun.debug.low_precision.families import is_convolution
+from irrun.debug.low_precision.families import is_convolution, is_quantized
 from irrun.debug.low_precision.formats import FORMATS, Format, is_float
 from irrun.debug.low_precision.simulation import Arrays, Run
 from irrun.debug.low_precision.units import Unit
@@ -30,23 +30,28 @@ _STEPS: Final = 6.0
 """The same for inputs that are quantized: the steps of many elements add up as in a normal distribution."""
 _LAST_PLACES: Final = 4.0
 """The units in the last place of a value that a function in f32 may be wrong."""
-_LANES: Final = 6
-"""The partial sums that an engine adds up side by side."""
+_GROWTH: Final = 1 / 6
+"""What a sum of n terms errs more than its terms do, by the square root of n, where the terms move at random. The worst
+order is a chain of additions: 1/19 in the root mean square, and 6.6 times as much in one element of thousands."""
+_TOGETHER: Final = 1 / 24
+"""The same for products, where all terms move in one direction: 1/31 for a chain whose terms have one sign, and 4.1
+times as much in one element of thousands."""
 _APPROXIMATE: Final = 2.0**-18
 """The relative error of functions that engines approximate by polynomials."""
 _FLIPS: Final = 48
 """The most random moves that look for a flip."""
 _NEGLIGIBLE: Final = 2.0**-32
 """The share of the root mean square of a value below which no error counts."""
-_FUNCTIONS: Final = frozenset(
-    """Acos Acosh Asin Asinh Atan Atanh Cos Cosh Elu Erf Exp Gelu GRUCell GRUSequence HSigmoid HSwish Log LogSoftmax
-    LSTMCell LSTMSequence Mish Power RNNCell RNNSequence ScaledDotProductAttention Selu Sigmoid Sin Sinh SoftMax
-    SoftPlus SoftSign Swish Tan Tanh""".split()  # noqa: SIM905
+_RECURRENT: Final = frozenset(
+    f"{cell}{kind}" for cell in ("AUGRU", "GRU", "LSTM", "RNN") for kind in ("Cell", "Sequence")
+)
+_FUNCTIONS: Final = _RECURRENT.union(
+    """Acos Acosh Asin Asinh Atan Atanh Cos Cosh Elu Erf Exp Gelu HSigmoid HSwish Log LogSoftmax Mish Power
+    ScaledDotProductAttention Selu Sigmoid Sin Sinh SoftMax SoftPlus SoftSign Swish Tan Tanh""".split()  # noqa: SIM905
 )
 """Operations that need such functions."""
-_COMPOSITE: Final = frozenset(
-    """AUGRUCell AUGRUSequence DeformableConvolution FakeQuantize GRUCell GRUSequence GridSample Interpolate LSTMCell
-    LSTMSequence NormalizeL2 PSROIPooling RMS RNNCell RNNSequence ROIAlign ROIPooling
+_COMPOSITE: Final = _RECURRENT.union(
+    """DeformableConvolution FakeQuantize GridSample Interpolate NormalizeL2 PSROIPooling RMS ROIAlign ROIPooling
     ScaledDotProductAttention""".split()  # noqa: SIM905
 )
 """Operations whose own intermediate values an engine may round to its precision."""
@@ -179,7 +184,7 @@ def _exact(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, 
         return Budget(0.0, 0.0, 0.0, None, "f32")
     roundoff, is_exact = [max(amount, _F32) for amount in reading.roundoff], not any(reading.roundoff)
     is_fixed = is_exact and true.dtype == bool
-    for outputs in () if is_fixed else moved(unit.op, reading.inputs, roundoff, run, _FLIPS):
+    for _, outputs in () if is_fixed else moved(unit.op, reading.inputs, roundoff, run, _FLIPS):
         if outputs[port].shape == true.shape:
             differs &= np.asarray(outputs[port] != observed if is_exact else outputs[port] == true)
         if not differs.any():
@@ -191,9 +196,8 @@ def _exact(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, 
 def _noise(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray) -> np.ndarray:
     """Return what an element of a layer in f32 may be wrong: the order of its sums, and its last places."""
     roundoff = [max(amount, _F32) for amount in reading.roundoff]
-    spread = _spread(unit, Reading(reading.inputs, roundoff), run, port, true)
-    growth = 1 + math.sqrt(_terms(unit, reading.inputs, true)) / _LANES
-    noise = _FACTOR * growth * spread + last_place(true, 23, _LAST_PLACES) + _NEGLIGIBLE * rms(true)
+    spread = _spread(unit, Reading(reading.inputs, roundoff), run, port, true, _terms(unit, reading.inputs, true))
+    noise = _FACTOR * spread + last_place(true, 23, _LAST_PLACES) + _NEGLIGIBLE * rms(true)
     if unit.op.type == "FakeQuantize":
         noise = noise + _F32 * _LAST_PLACES * max(
             float(np.abs(end).max()) for end in reading.inputs[1:] if end is not None
@@ -203,18 +207,26 @@ def _noise(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray) 
     return noise
 
 
-def _spread(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray) -> np.ndarray:
-    """Return how far each element moves with the inputs: the greatest move, or that of its channel and place."""
-    greatest, square, draws = np.zeros(true.shape), np.zeros(true.shape), 0
-    for outputs in moved(unit.op, reading.inputs, reading.roundoff, run):
+def _spread(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, terms: float = 0.0) -> np.ndarray:
+    """Return how far each element moves with the inputs: the greatest move, or that of its channel and place.
+
+    ``terms`` is the number of terms in a sum whose own roundings are added.
+    """
+    adds_products = is_quantized(unit.op) or unit.op.type in _RECURRENT
+    greatest = np.zeros(true.shape)
+    squares: dict[bool, list[np.ndarray]] = {True: [], False: []}
+    for at_random, outputs in moved(unit.op, reading.inputs, reading.roundoff, run):
         if outputs[port].shape != true.shape:
             continue
-        distance = np.abs(outputs[port].astype(np.float64) - true)
+        growth = _TOGETHER if adds_products and not at_random else _GROWTH
+        distance = np.abs(outputs[port].astype(np.float64) - true) * (1 + growth * math.sqrt(terms))
         distance = np.where(np.isfinite(distance), distance, 0)
-        greatest, square, draws = np.maximum(greatest, distance), square + np.square(distance), draws + 1
-    return np.maximum(
-        greatest, pooled(square / max(draws, 1), unit.is_image or true.ndim > 3, spreads=is_convolution(unit.op))
-    )
+        greatest = np.maximum(greatest, distance)
+        squares[at_random].append(np.square(distance))
+    for kind in filter(None, squares.values()):
+        square = np.mean(kind, axis=0)
+        greatest = np.maximum(greatest, pooled(square, unit.is_image or true.ndim > 3, spreads=is_convolution(unit.op)))
+    return greatest
 
 
 def _terms(unit: Unit, inputs: Arrays, true: np.ndarray) -> float:
@@ -223,7 +235,10 @@ def _terms(unit: Unit, inputs: Arrays, true: np.ndarray) -> float:
     if unit.op.type == "MatMul":
         return math.sqrt(given[0].size * given[1].size / max(true.size, 1))
     if "Convolution" in unit.op.type:
-        return prod(given[1].shape[1:])
+        filters = given[2] if unit.op.type == "DeformableConvolution" else given[1]
+        return prod(filters.shape[2 if unit.op.type.startswith("Group") else 1 :])
+    if unit.op.type in _RECURRENT:
+        return max(array.shape[-1] for array in given[:2])  # the data, and the hidden state
     return max(1.0, max((array.size for array in given), default=1) / max(true.size, 1))
 
 
