@@ -161,6 +161,8 @@ def all_ops() -> list[type[Op]]:
 def labels(cls: type[Op]) -> dict[str, str]:
     """Return the labelled clauses in the docstring of an operation: ``{"C1": "…"}``."""
     clauses: dict[str, str] = {}
-    for match in re.finditer(r"^(C\d+)  (.+(?:\n    +.+)*)", inspect.cleandoc(cls.__doc__ or ""), re.MULTILINE):
+    for match in re.finditer(
+        r"^(C\d(?=  )|C\d\d) +(.+(?:\n    +.+)*)", inspect.cleandoc(cls.__doc__ or ""), re.MULTILINE
+    ):
         clauses[match[1]] = re.sub(r"\s+", " ", match[2])
     return clauses

@@ -345,53 +345,6 @@ SPARSE = {"xattention_threshold": f32(0.5), "xattention_block_size": np.int32(4)
 
 
 @pytest.mark.parametrize(
-    ("clause", "changed"),
-    [
-        ("C1", {"query": (6, 24, 1)}),
-        ("C1", {"value": (5, 10)}),
-        ("C2", {"key_cache": (12, 2, 4)}),
-        ("C2", {"value_cache": (11, 2, 4, 5)}),
-        ("C2", {"value_cache": (12, 1, 4, 10)}),
-        ("C2", {"value_cache": (12, 2, 3, 5)}),
-        ("C3", {"key": (6, 13)}),
-        ("C3", {"key": (6, 14)}),
-        ("C3", {"value": (6, 12)}),
-        ("C3", {"query": (6, 18)}),
-        ("C4", {"past_lens": np.zeros((1, 2), np.int32)}),
-        ("C4", {"subsequence_begins": i32(0, 6)}),
-        ("C4", {"block_indices_begins": i32(0, 4)}),
-        ("C5", {"subsequence_begins": i32(0, 5, 7)}),
-        ("C5", {"subsequence_begins": i32(1, 5, 6)}),
-        ("C5", {"block_indices_begins": i32(0, 5, 4)}),
-        ("C5", {"past_lens": i32(-1, 4)}),
-        ("C6", {"past_lens": i32(4, 4)}),
-        ("C6", {"block_indices": i32(3, 12, 0, 1)}),
-        ("C6", {"block_indices": i32(3, -2, 0, 1)}),
-        ("C6", {"block_indices": i32(3, -1, 0, 1)}),
-        ("C7", {"scale": f32(1, 2)}),
-        ("C7", {"sliding_window": i32()}),
-        ("C8", {"alibi_slopes": f32(1, 2)}),
-        ("C8", {"sinks": f32(1, 2, 3).reshape(1, 3, 1, 1)}),
-        ("C9", {"score_aggregation_window": i32(1, 2, 3)}),
-        ("C9", {"xattention_threshold": f32(1, 2, 3)}),
-        ("C10", {**TURNED, "rotated_block_indices": i32(12)}),
-        ("C10", {**TURNED, "rotation_deltas": i32(1, 1)}),
-        ("C10", {**TURNED, "rotation_deltas": i32(2)}),
-        ("C10", {**TURNED, "rotation_trig_lut": np.ones((2, 4), np.float32)}),
-        ("C11", {**SPARSE, "xattention_stride": np.int32(3)}),
-        ("C11", {**SPARSE, "xattention_block_size": np.int32(0)}),
-        ("C12", {"adaptive_rkv_evictable_sizes": i32(4, 6)}),
-        ("C12", {"adaptive_rkv_start_size": np.int32(3)}),
-        ("C13", {"token_type_ids": i32(1)}),
-    ],
-)  # fmt: skip
-def test_clauses(clause: str, changed: dict[str, Any]) -> None:
-    with pytest.raises(ModelError) as caught:
-        _built(changed)
-    assert caught.value.diagnostics[0].label == clause
-
-
-@pytest.mark.parametrize(
     "changed", [{}, {"block_indices": i32(3, 4, -1, 1)}, TURNED, SPARSE, {"score_aggregation_window": i32(1, 2)}]
 )
 def test_shapes(changed: dict[str, Any]) -> None:

@@ -280,22 +280,22 @@ def _attention(
     assert keys is not None
     assert values is not None
     _rotate(given, key_cache, keys)
-    queries = query.astype(work).reshape(len(query), -1, keys.width)
+    queries = query.astype(work).reshape(len(query), query.shape[1] // keys.width, keys.width)
     averages = np.empty((len(query), queries.shape[1] * values.width), query.dtype)
     scores: list[np.ndarray] = []
     diversity: list[np.ndarray] = []
     tables = [given[name].tolist() for name in ("past_lens", "subsequence_begins", "block_indices_begins")]
     for sequence, (past, rows, table) in enumerate(zip(tables[0], pairwise(tables[1]), pairwise(tables[2]))):
         new, own = slice(*rows), given["block_indices"][slice(*table)]
-        write(key_cache, keys, own, past, key[new].reshape(-1, heads, keys.width))
-        write(value_cache, values, own, past, value[new].reshape(-1, heads, values.width))
+        write(key_cache, keys, own, past, key[new].reshape(rows[1] - rows[0], heads, keys.width))
+        write(value_cache, values, own, past, value[new].reshape(rows[1] - rows[0], heads, values.width))
         length = past + rows[1] - rows[0]
         seen = read(key_cache, keys, own, length, work)
         bias = _bias(given, sequence, queries[new], seen, own, keys.slots)
         window = _of(given, "score_aggregation_window", sequence, 1) if counts else 0
         counted = rows[1] - rows[0] if window < 0 else int(window)
         part, sums = attended(queries[new], seen, read(value_cache, values, own, length, work), bias, counted)
-        averages[new] = narrow(part.reshape(len(part), -1), query.dtype)
+        averages[new] = narrow(part.reshape(len(part), averages.shape[1]), query.dtype)
         scores.append(sums.astype(np.float32))
         zone, start = _of(given, "adaptive_rkv_evictable_sizes", sequence), _of(given, "adaptive_rkv_start_size")
         if zone and length >= start + zone:

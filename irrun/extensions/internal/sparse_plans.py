@@ -352,7 +352,7 @@ class SparsePA(_SparsePlan, Updating):
             with np.errstate(all="ignore"):
                 found = self.attended(queries[first:end].swapaxes(0, 1), keys, values, bias, self.scale)
             output[first:end] = found.swapaxes(0, 1)
-        return output.reshape(len(query), -1).astype(query.dtype), key_cache, value_cache
+        return output.reshape(len(query), self.num_heads * self.v_head_size).astype(query.dtype), key_cache, value_cache
 
 
 def _parts(inputs: tuple[_T | None, ...], listed: bool) -> tuple[_T | None, ...]:

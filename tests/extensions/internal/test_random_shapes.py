@@ -9,7 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from internal_faults import LAYERS as TYPES
 from internal_operations import i32, ran
+from paged_models import OFF
 
 Layer = tuple[list[np.ndarray], dict[str, Any]]
 
@@ -199,9 +201,89 @@ def qsa_indexer(draw: Draw) -> Layer:
     ], attributes  # fmt: skip
 
 
+def block_tables(draw: Draw, slots: int) -> tuple[int, int, list[np.ndarray]]:
+    """The numbers of new tokens and blocks, and past_lens, subsequence_begins, block_indices, block_indices_begins."""
+    counts = [draw.size() for _ in range(draw.size())]
+    pasts = [draw.size() for _ in counts]
+    needed = [-(-(past + count) // slots) + draw.size(0, 1) for past, count in zip(pasts, counts)]
+    blocks = sum(needed) + draw.size()
+    order = draw.rng.permutation(blocks)[: sum(needed)].astype(np.int32)
+    return sum(counts), blocks, [i32(*pasts), draw.begins(counts), order, draw.begins(needed)]
+
+
+def paged_attention(draw: Draw) -> Layer:
+    heads, slots, size, width = (draw.size(1) for _ in range(4))
+    tokens, blocks, own = block_tables(draw, slots)
+    caches = [draw.rng.normal(size=(blocks, heads, slots, row)).astype(np.float32) for row in (size, width)]
+    rows = [draw.array(tokens, heads * row) for row in (2 * size, size, width)]
+    options = {**OFF, "sliding_window": np.int32(draw.size())}
+    if draw.size(0, 1):
+        options |= {"sinks": draw.array(1, 2 * heads, 1, 1), "alibi_slopes": draw.array(2 * heads)}
+    return [*rows, *caches, *own, *map(np.asarray, options.values())], {}
+
+
+def pa_kv_reorder(draw: Draw) -> Layer:
+    heads, slots = draw.size(), draw.size(1)
+    draw.dtype = np.float16 if draw.dtype == np.float64 else draw.dtype
+    counts = [draw.size(1) for _ in range(draw.size())]
+    pairs = [draw.size() for _ in counts]
+    blocks = sum(counts) + draw.size()
+    positions = [draw.indices(count * slots, pair, 2).ravel() for count, pair in zip(counts, pairs)]
+    return [
+        draw.array(blocks, heads, slots, draw.size()), draw.array(blocks, heads, slots, draw.size()),
+        draw.rng.permutation(blocks)[: sum(counts)].astype(np.int32), draw.begins(counts),
+        np.concatenate([i32(), *positions]), draw.begins(pairs),
+    ], {}  # fmt: skip
+
+
+def gather_matmul_compressed(draw: Draw) -> Layer:
+    rows, groups, group, columns, experts, slots = *(draw.size(1) for _ in range(4)), draw.size(1), draw.size()
+    codes = draw.rng.integers(-8, 8, (experts, columns, groups, group)).astype(np.int8)
+    zeros = draw.rng.integers(-8, 8, (experts, columns, groups, 1)).astype(np.int8)
+    return [
+        draw.array(1, rows, groups * group), codes, draw.indices(experts, rows, slots), draw.array(0),
+        draw.array(experts, columns, groups, 1), zeros if draw.size(0, 1) else np.zeros(0, np.int8),
+    ], {}  # fmt: skip
+
+
+def sparse_pa(draw: Draw) -> Layer:
+    heads, size, values, slots = (draw.size(1) for _ in range(4))
+    tokens, blocks, (past, begins, table, table_begins) = block_tables(draw, slots)
+    attributes = {
+        "num_heads": heads * 2, "num_kv_heads": heads, "h_sel": 1, "k_head_size": size, "v_head_size": values,
+        "sel_block_size": slots, "q_block_size": 1, "block_size": slots, "scale": 0.5,
+    }  # fmt: skip
+    width = draw.size()
+    plan = np.broadcast_to(np.arange(width, dtype=np.int32), (tokens, 1, width)).copy()
+    return [
+        draw.array(tokens, heads * 2 * size), draw.array(tokens, heads * size), draw.array(tokens, heads * values),
+        draw.array(blocks, heads, slots, size), draw.array(blocks, heads, slots, values), table, table_begins, begins,
+        past, plan, draw.indices(width + 1, tokens, 1), begins,
+    ], attributes  # fmt: skip
+
+
+def paged_qsa_indexer(draw: Draw) -> Layer:
+    heads, ratio, rotary, size = draw.size(1), draw.size(1), 2 * draw.size(0, 1), 2 + draw.size()
+    page, ring = ratio * draw.size(1), ratio * draw.size(1)
+    tokens, pages, (past, begins, table, table_begins) = block_tables(draw, page)
+    rings = len(past) + draw.size()
+    attributes = {
+        "compress_ratio": ratio, "block_topk": draw.size(1), "h_sel": heads, "indexer_rotary_dim": rotary,
+        "indexer_head_dim": size, "scale": 1.0, "page_size": page, "ring_capacity": ring,
+    }  # fmt: skip
+    return [
+        draw.array(tokens, heads * 2 * size), draw.array(tokens, heads * size), draw.array(tokens, 2 * rotary),
+        draw.array(pages, heads, page // ratio, size), draw.array(rings, heads, ring, size),
+        draw.array(rings, ring // ratio, 2 * rotary), draw.array(size),
+        draw.rng.permutation(rings)[: len(past)].astype(np.int32), table, table_begins, begins, past,
+    ], attributes  # fmt: skip
+
+
 LAYERS: dict[str, Callable[[Draw], Layer]] = {
     "BlockSparseAttention": block_sparse_attention, "ConvolutionBiased": convolution_biased,
-    "GatedDeltaNet": gated_delta_net, "GatedResidual": gated_residual, "GatherMatmul": gather_matmul, "MOE": moe,
+    "GatedDeltaNet": gated_delta_net, "GatherMatmulCompressed": gather_matmul_compressed, "PaKVReorder": pa_kv_reorder,
+    "PagedAttentionExtension": paged_attention, "PagedQSAIndexer": paged_qsa_indexer, "SparsePA": sparse_pa,
+    "GatedResidual": gated_residual, "GatherMatmul": gather_matmul, "MOE": moe,
     "Mamba2": mamba2, "PagedCausalConv1D": paged_causal_conv1d, "PagedGatedDeltaNet": paged_gated_delta_net,
     "PagedSelectiveSSM": paged_selective_ssm, "QSAIndexer": qsa_indexer, "SSM": selective_ssm,
     "SelectiveSSM": selective_ssm, "SparseAttentionIndexer": sparse_attention_indexer, "SparseSDPA": sparse_sdpa,
@@ -217,3 +299,7 @@ def test_kernel_and_shape_rule(type: str) -> None:
         except Exception as error:
             error.add_note(f"seed {seed}: {[array.shape for array in arrays]} {attributes}")
             raise
+
+
+def test_every_type_is_drawn() -> None:
+    assert {*LAYERS} == {*TYPES}
