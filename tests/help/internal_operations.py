@@ -75,7 +75,7 @@ def written(
         else net.const(value.type.name, ",".join(map(str, value.shape)), value.exact.tobytes())
         for value in inputs
     ]
-    texts = {name: _text(value) for name, value in attributes.items()}
+    texts: dict[str, Any] = {name: _text(value) for name, value in attributes.items()}
     ports = [_port(value) for value in outputs]
     net.result(net.add(type, refs, ports, name="tested", opset="extension", **texts))
     return net.save(folder)
