@@ -11,6 +11,7 @@ import importlib
 import io
 import itertools
 import os
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any, Final
@@ -137,12 +138,14 @@ def _hint(error: click.UsageError) -> str | None:
     """Return what to write instead of an option or a choice that a command does not have, or None."""
     if isinstance(error, click.NoSuchOption):
         return _HINTS.get(error.option_name)
-    if isinstance(error, click.BadParameter) and error.param is not None and isinstance(error.param.type, click.Choice):
-        from irrun.model.lookup import nearest
+    kind = error.param.type if isinstance(error, click.BadParameter) and error.param is not None else None
+    quoted = re.match("'(.*?)' is not one of", error.message)
+    if not isinstance(kind, click.Choice) or quoted is None:
+        return None
+    from irrun.model.lookup import nearest
 
-        near = nearest(error.message.split("'")[1], error.param.type.choices)
-        return f"did you mean '{near[0]}'?" if near else None
-    return None
+    near = nearest(quoted[1], kind.choices)
+    return f"did you mean '{near[0]}'?" if near else None
 
 
 def report_error(arguments: list[str], status: int, message: str, error: BaseException | None = None) -> None:

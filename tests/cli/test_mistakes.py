@@ -50,6 +50,8 @@ MISTAKES = {
     "batch one.xml file.npy -o o.txt": "o.txt ends in .txt, but a folder is written; write o,",
     "bisect one.xml one.xml -o r.json": "r.json ends in .json, but a folder is written; write r, or > r.json",
     "precision one.xml --to fp16": "'int4', 'int4-asymmetric'; did you mean 'f16'?",
+    "completion": "Missing argument",
+    "completion bsh": "did you mean 'bash'?",
     "version": "write irrun --version",
 }
 
