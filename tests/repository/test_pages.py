@@ -40,6 +40,7 @@ import hypothesis
 import pytest
 import yaml
 
+import irrun
 import page_blocks
 import warm
 from copies import copy_tree
@@ -170,6 +171,12 @@ def _check_yaml(tree: Any) -> None:
             for script in scripts:
                 for command in commands(script):
                     check_command(command)
+            if key == "uses" and "/irrun@" in value:
+                assert value == f"OWNER/irrun@v{irrun.__version__}"
+                assert (
+                    tree.get("with", {}).keys()
+                    <= yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["inputs"].keys()
+                )
             if key == "hooks":
                 assert {hook["id"] for hook in value} <= known
             _check_yaml(value)
