@@ -37,7 +37,7 @@ _FROM_EXTRAS: Final = {
 }
 """Programs and modules that only contributors and workflows call, by the distribution that brings them."""
 _FROM_PYTHON: Final = ("pip", "venv")
-_FROM_SYSTEM: Final = (".", "apk", "apt-get", "cd", "diff", "git", "mkdir", "sh", "tar", "trang")
+_FROM_SYSTEM: Final = (".", "apk", "apt-get", "cd", "diff", "git", "mkdir", "podman", "sh", "tar", "trang")
 _PLACEHOLDERS: Final = ("script.py",)
 """Files that stand for files of the reader."""
 
