@@ -99,6 +99,7 @@ def workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("IRRUN_THREADS", str(request.param))
     monkeypatch.setattr(threads, "WORTH", 1)
     monkeypatch.setattr(threads, "WORTH_NATIVELY", 1)
+    monkeypatch.setattr(threads, "WORTH_WAKING", 1)
     threads.threads.cache_clear()
     threads._tasks.cache_clear()
     yield

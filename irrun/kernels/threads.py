@@ -31,8 +31,10 @@ WORTH: Final = 1 << 24
 of which one thread does some 80 in a nanosecond, or one byte that any other kernel fills. A byte counts for less than
 the time that it takes, because waking a thread takes 0.1 ms on a virtual machine, and because threads that make short
 calls of numpy wait for each other between the calls."""
-WORTH_NATIVELY: Final = 1 << 21
+WORTH_WAKING: Final = 1 << 21
 """The same for machine code that threads share without the interpreter's lock (see ``fast.machine.sharing``)."""
+WORTH_NATIVELY: Final = 1 << 19
+"""The same for that machine code and threads that are awake, because they watch for it."""
 _MAX_DEFAULT_THREADS: Final = 8
 """The most threads by default. More threads would all wait for memory."""
 
@@ -100,6 +102,8 @@ def each(function: Callable[[_T], object], parts: Sequence[_T], work: int) -> No
 
 posted: Final = np.zeros(1, np.int64)
 """How many tasks there have been. A thread that is busy in ``idle`` sees here that there is a new one."""
+running: Final = np.zeros(1, np.int64)
+"""How many runs of large models there are at the moment."""
 idle: Final[list[Callable[[int], object]]] = []
 """What a worker thread does, with the number of tasks up to then, when there is none, before it sleeps."""
 
@@ -163,9 +167,12 @@ class _Job(Generic[_T]):
                 self.rest.clear()
 
 
-def wake(count: int) -> None:
-    """Wake ``count`` workers that sleep, so that they do what is in ``idle``. Others are not disturbed."""
-    if count > 0 and (tasks := _tasks()) is not None:
+def wake(count: int, work: int) -> None:
+    """Wake ``count`` workers that sleep, so that they do what is in ``idle``, if there is enough ``work`` for it.
+
+    Others are not disturbed.
+    """
+    if count > 0 and work >= WORTH_WAKING and (tasks := _tasks()) is not None:
         for _ in range(count - tasks.qsize()):
             tasks.put(_nothing)
 
@@ -263,6 +270,7 @@ class _Limit:
         """Set the limit, unless another run has set it."""
         with self._lock:
             self._runs += 1
+            running[0] = self._runs
             if self._runs == 1:
                 # ``ThreadpoolController.limit`` does the same in 0.2 ms, in which it also describes the libraries
                 for library in _controller().lib_controllers:
@@ -274,6 +282,7 @@ class _Limit:
         """Lift the limit, unless another run needs it."""
         with self._lock:
             self._runs -= 1
+            running[0] = self._runs
             if self._runs == 0:
                 self.lift()
 
@@ -301,6 +310,7 @@ class _Blas:
     def reset(self) -> None:
         self.limit.lift()
         self.limit = _Limit()
+        running[0] = 0
 
 
 _blas: Final = _Blas()

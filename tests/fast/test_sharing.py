@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -155,6 +156,33 @@ def test_a_task_ends_the_watch(use: Callable[[int], None], monkeypatch: pytest.M
     monkeypatch.undo()
     threads.post(done.set)
     assert done.wait(GUARD)
+
+
+def test_the_watch_lasts_as_long_as_a_run(use: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a run, the thread sleeps after one look. It watches again when the next call wakes it."""
+    use(2)
+    monkeypatch.setattr(sharing, "_LOOKS_BEFORE_SLEEP", 1)
+    monkeypatch.setattr(sharing, "_LOOKS_IN_RUN", MANY)
+    end = time.monotonic() + GUARD
+    while sharing._call[sharing._WATCHING]:  # a thread of another test
+        assert time.monotonic() < end
+    with threads.products_are_shared_here(), threads.products_are_shared_here():
+        while not sharing._call[sharing._WATCHING]:
+            share(mark, 30, MANY, np.zeros(30, np.int64), np.zeros(31, np.int64))
+            assert time.monotonic() < end
+        time.sleep(0.01)
+        assert sharing._call[sharing._WATCHING]
+    while sharing._call[sharing._WATCHING]:
+        assert time.monotonic() < end
+
+
+def test_little_work_wakes_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks: SimpleQueue[Callable[[], object]] = SimpleQueue()
+    monkeypatch.setattr(threads, "_tasks", lambda: tasks)
+    threads.wake(2, threads.WORTH_WAKING - 1)
+    assert tasks.empty()
+    threads.wake(2, threads.WORTH_WAKING)
+    assert tasks.qsize() == 2
 
 
 PROGRAM = """

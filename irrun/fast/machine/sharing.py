@@ -1,7 +1,7 @@
 """A call of machine code that threads share without the interpreter's lock.
 
-A thread that waits for a task watches for such calls for a moment before it sleeps: to wake a thread takes 0.1 ms on a
-virtual machine, and to hand it the lock as long again, which is more than most kernels take.
+While a large model runs, and for a moment after it, a thread without a task watches for such calls: to wake a thread
+takes 0.1 ms on a virtual machine, and to hand it the lock as long again, which is more than most kernels take.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ from irrun.fast.machine.late import emitted, types
 from irrun.fast.machine.machine_code import MachineCode
 from irrun.fast.machine.memory import add_to, address_of, data_address, exchange, look_at, lower, pause
 from irrun.fast.machine.processor import ROWS, compiled
-from irrun.kernels.threads import idle, posted, shared, threads, wake
+from irrun.kernels.threads import idle, posted, running, shared, threads, wake
 from irrun.opdef import Calls
 
 __all__ = ["YIELD", "share", "share_rows", "wait"]
 
 _LOOKS_BEFORE_SLEEP: Final = 1 << 14
-"""How often a thread looks for a call before it sleeps: some 0.3 ms."""
+"""How often a thread looks for a call before it sleeps, if no large model runs: some 0.3 ms."""
+_LOOKS_IN_RUN: Final = 1 << 17
+"""How often a thread looks for the next call while a large model runs: some 3 ms. Between two products of a token there
+are up to 0.5 ms."""
 _PAUSES_BEFORE_LOCK: Final = 1 << 10
 """How often a thread pauses, when there is a task, before it asks for the interpreter's lock: some 0.02 ms, in which
 the thread with the task begins its own part. To ask for a lock that another one holds takes longer."""
@@ -59,7 +62,7 @@ def share(function: Callable[..., Any], count: int, work: int, *arguments: Any, 
         return code(*arguments, 0, count)
     prepared = np.empty(MAX_ARGUMENT_BYTES, np.uint8)
     place = code.prepare(data_address(prepared), *arguments, 0, count)
-    wake(parts - 1 - int(_call[_WATCHING]))
+    wake(parts - 1 - int(_call[_WATCHING]), work)
     result = cast(int, _share(_call, place, data_address(prepared), count, unit, parts, YIELD))
     if result == FAILED:
         raise MemoryError
@@ -162,16 +165,23 @@ def _take_parts(call: np.ndarray, at: int) -> None:
 
 
 @compiled
-def _watch(call: np.ndarray, posted: np.ndarray, seen: int, patience: int, handover: int) -> None:
-    """Help with the calls that are shared, until none comes for a while, or until ``posted[0]`` is not ``seen``."""
-    at, tasks = address_of(call), address_of(posted)
+def _watch(
+    call: np.ndarray, posted: np.ndarray, running: np.ndarray, seen: int, patience: int, in_run: int, handover: int,
+    yields: int,
+) -> None:  # fmt: skip
+    """Help with the calls that are shared, until none comes for a while, or until ``posted[0]`` is not ``seen``.
+
+    ``patience`` is the number of looks for a call, and ``in_run`` that number while ``running[0]`` is not 0. Now and
+    then, the thread leaves the processor to other programs.
+    """
+    at, tasks, runs = address_of(call), address_of(posted), address_of(running)
     add_to(at + 8 * _WATCHING, 1)
     last = turns = 0
-    while turns < patience and look_at(tasks) == seen:
+    while (turns < patience or (turns < in_run and look_at(runs) > 0)) and look_at(tasks) == seen:
         turns += 1
         number = look_at(at + 8 * _OPEN)
         if number == 0 or number == last:
-            pause()
+            wait(turns, yields)
             continue
         add_to(at + 8 * _HELPERS, 1)
         if look_at(at + 8 * _OPEN) == number:  # or the caller may have gone on without this thread
@@ -185,7 +195,7 @@ def _watch(call: np.ndarray, posted: np.ndarray, seen: int, patience: int, hando
 
 
 def _watch_before_sleep(seen: int) -> None:
-    _watch(_call, posted, seen, _LOOKS_BEFORE_SLEEP, _PAUSES_BEFORE_LOCK)
+    _watch(_call, posted, running, seen, _LOOKS_BEFORE_SLEEP, _LOOKS_IN_RUN, _PAUSES_BEFORE_LOCK, YIELD)
 
 
 def _yielding() -> int:
