@@ -13,7 +13,7 @@ from irrun.diagnostics import IrrunError
 from irrun.growing.drafts import Port, name_of, random_contents
 from irrun.growing.layouts import repeated
 from irrun.model import Model
-from irrun.opdef import Op
+from irrun.opdef import Op, is_custom
 from irrun.types import ELEMENT_TYPES
 
 __all__ = ["UNARY", "Graph", "Node", "Ref", "Stored"]
@@ -209,10 +209,9 @@ class Graph:
                 return [node.output]
             case "layer":
                 assert node.cls is not None
+                opset = None if is_custom(node.cls) else node.cls.since
                 function = getattr(b, node.cls.type)
-                return function(
-                    *inputs, opset=node.cls.since, outputs=node.outputs, name=name, **node.attributes
-                )  # fmt: skip
+                return function(*inputs, opset=opset, outputs=node.outputs, name=name, **node.attributes)
             case "If":
                 return b.If(
                     *inputs, then=lambda x: _chain(node.plan[:1], x), otherwise=lambda x: _chain(node.plan[1:], x),

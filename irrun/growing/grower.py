@@ -19,6 +19,8 @@ from irrun.growing.drafts import MAX_ELEMENTS, STRUCTURE, Draft, Port, random_co
 from irrun.growing.graphs import Graph, Node, Ref, Stored
 from irrun.growing.habits import is_computed, is_weight, is_written, weight
 from irrun.growing.idioms import IDIOMS
+from irrun.growing.internal import LAYERS as INTERNAL
+from irrun.growing.internal import add_internal
 from irrun.growing.layers import LAYERS
 from irrun.growing.solver import Solver
 from irrun.growing.starts import STARTS
@@ -33,6 +35,9 @@ CALLS: Final = "AAABBCA"
 so that a plan of its own is made."""
 _KINDS: Final = ("declared", "chain", "declared", "start")
 """How the graph of each number is grown, in turn."""
+_INTERNAL_EVERY: Final = 20
+"""One graph of so many is a layer of an internal operation of OpenVINO, unless an engine reads the models: OpenVINO
+reads no such layer from a file."""
 CYCLE: Final = len(_KINDS) * len(STARTS)
 """The number of graphs among which each start occurs once."""
 _MAX_DECLARED_LAYERS: Final = 6
@@ -78,6 +83,10 @@ class Grower:
 
     def grow(self, number: int) -> Graph:
         """Return the graph of a number."""
+        if self.unranked and number % _INTERNAL_EVERY == 0:
+            graph = self.grow_internal(number, list(INTERNAL)[number // _INTERNAL_EVERY % len(INTERNAL)])
+            self.reached.update(graph.versions())
+            return graph
         match _KINDS[number % len(_KINDS)]:
             case "declared":
                 graph = self.grow_declared(number)
@@ -97,6 +106,14 @@ class Grower:
         graph.results = [ref for ref in shown if not graph.nodes[ref.node].is_input]
         _open_dims(graph, rng, unranked=self.unranked)
         return graph
+
+    def grow_internal(self, number: int, type: str) -> Graph:
+        """Return a graph of one layer of an internal operation, some of whose dims are open."""
+        rng, chain = self._begin(number)
+        add_internal(chain.graph, type, chain.numbers)
+        chain.graph.results = unread(chain.graph)
+        _open_dims(chain.graph, rng, unranked=self.unranked)
+        return chain.graph
 
     def grow_chain(self, number: int, layers: int | None = None) -> Graph:
         """Return a valid graph of what networks consist of, with so many layers or groups of them."""

@@ -14,8 +14,8 @@ import irrun
 from irrun import build as b
 from irrun.diagnostics import ModelError
 from irrun.extensions.internal.paged_attention_extension import PagedAttentionExtension
+from irrun.growing.internal import OFF
 from irrun.opdef import Request, Value
-from paged_models import OFF
 
 HEADS, GROUPS, SIZE, WIDTH, SLOTS, BLOCKS = 4, 2, 6, 5, 4, 12
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from internal_operations import i32, made
+from irrun.growing.internal import OFF
 from irrun.inference.layer import infer
 from irrun.opdef import Site, Value
 from irrun.types import ELEMENT_TYPES, PartialShape
-from paged_models import OFF
 
 __all__ = ["LAYERS", "PLAN", "Given", "f", "floats", "inferred", "n"]
 

@@ -9,26 +9,10 @@ import numpy as np
 import irrun
 from irrun import build as b
 from irrun.extensions.internal.paged_attention_extension import PagedAttentionExtension
+from irrun.growing.internal import OFF
 from language_models import VOCABULARY
 
-__all__ = ["OFF", "paged_decoder"]
-
-
-def _i32(*numbers: int) -> np.ndarray:
-    return np.array(numbers, np.int32)
-
-
-_NONE = np.zeros(0, np.float32)
-OFF: dict[str, Any] = {
-    "scale": np.float32(0.4), "sliding_window": np.int32(0), "alibi_slopes": _NONE, "max_context_len": np.int32(0),
-    "score_aggregation_window": _i32(), "rotated_block_indices": _i32(), "rotation_deltas": _i32(),
-    "rotation_trig_lut": _NONE, "xattention_threshold": _NONE, "xattention_block_size": np.int32(0),
-    "xattention_stride": np.int32(0), "sinks": np.zeros((0, 0, 0, 0), np.float32),
-    "adaptive_rkv_start_size": np.int32(0), "adaptive_rkv_evictable_sizes": _i32(),
-    "adaptive_rkv_diversity_block_set_indices": _i32(), "adaptive_rkv_diversity_block_set_indices_begins": _i32(),
-    "token_type_ids": _i32(), "qq_bias": np.zeros(0, np.uint8), "qq_bias_begins": _i32(),
-}  # fmt: skip
-"""The inputs of PagedAttentionExtension that turn every option off, as OpenVINO 2026.4.1 writes them."""
+__all__ = ["paged_decoder"]
 
 
 def paged_decoder(vocabulary: int = VOCABULARY, *, width: int = 32, layers: int = 2, seed: int = 0) -> irrun.Model:

@@ -78,6 +78,9 @@ class ConvolutionBiased(Op):
         is_float = data.dtype.kind not in "iub" and data.dtype != np.float64
         x, weights = (widened(data), widened(filters)) if is_float else (data, filters)
         spatial = x.ndim - 2
+        if self.auto_pad.startswith("same") and 0 in x.shape[2:]:
+            sizes = [-(-size // stride) for size, stride in zip(x.shape[2:], self.strides)]
+            return np.zeros((len(x), len(weights), *sizes), data.dtype)
         spans = [(width - 1) * dilation + 1 for width, dilation in zip(weights.shape[2:], self.dilations)]
         x = np.pad(x, [(0, 0), (0, 0), *(self._pads(axis, x.shape[axis + 2], spans[axis]) for axis in range(spatial))])
         windows = np.lib.stride_tricks.sliding_window_view(x, spans, tuple(range(2, spatial + 2)))

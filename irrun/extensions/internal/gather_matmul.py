@@ -113,7 +113,7 @@ class GatherMatmulCompressed(_GatherMatmul):
             if name == "weight_zero_points" and value.shape.count() == 0:
                 continue
             joint = b.shape.broadcast(value.shape)
-            fits = joint is not None and (joint.rank is None or joint.rank == b.rank)
+            fits = joint is not None and joint.meet(b.shape) is not None
             at.require(fits, "C6", f"{name} {value.shape} cannot be broadcast to B {b.shape}")
         return output
 

@@ -141,7 +141,10 @@ class MOE(Op):
         *weights: np.ndarray,
     ) -> np.ndarray:
         tokens = widened(hidden_states).reshape(math.prod(hidden_states.shape[:-1]), hidden_states.shape[-1])
-        given = [widened(weight) for weight in weights]
+        given = [
+            None if name.startswith("bias") and not weight.size else widened(weight)
+            for name, weight in zip(_NAMES[self.expert_type], weights)
+        ]
         indices = router_topk_output_indices.reshape(len(tokens), router_topk_output_indices.shape[-1])
         routing = widened(routing_weights)
         dense = routing.size != indices.size or (
@@ -149,8 +152,8 @@ class MOE(Op):
         )
         output = np.zeros(tokens.shape, tokens.dtype)
         with np.errstate(all="ignore"):
-            for expert in range(len(given[0])):
-                own = [weight[expert] if weight.ndim == 3 else weight.dtype.type(0) for weight in given]
+            for expert in range(len(weights[0])):
+                own = [tokens.dtype.type(0) if weight is None else weight[expert] for weight in given]
                 if dense:
                     output += self._expert(tokens, *own) * routing[expert].reshape(len(tokens), 1)
                     continue

@@ -144,8 +144,7 @@ class PagedAttentionExtension(Op):
             cache = given[name]
             if not cache.shape.is_static or cache.type.kind == "dynamic":
                 return
-            dims = tuple(dim.lo for dim in cache.shape)
-            layout = Layout.of(dims, cache.type.dtype, width)
+            layout = Layout.of(tuple(dim.lo for dim in cache.shape), cache.type.dtype, width)
             at.require(layout is not None, "C3", f"{name} is {cache.type}{cache.shape}, but its rows are {width} wide")
             assert layout is not None
             slots.append(layout.slots)
@@ -176,9 +175,10 @@ class PagedAttentionExtension(Op):
     def _check_room(self, at: Site, given: dict[str, Value], lengths: Sequence[tuple[int, int]]) -> None:
         """Refuse a sequence whose blocks have no room for its tokens (C6). ``lengths`` are its past and new tokens."""
         table, begins, cache = given["block_indices"].ints(), given["block_indices_begins"].ints(), given["key_cache"]
-        if table is None or begins is None or not cache.shape.is_static:
+        layout = self._layout(cache, given["key"].shape)
+        if table is None or begins is None or layout is None:
             return
-        slots = self._layout(cache, given["key"].shape).slots
+        slots = layout.slots
         named = Value.of(np.array([block for block in table if block != -1], np.int32))
         check_blocks(at, "C6", named, cache.shape[0])
         for sequence, ((past, new), (begin, end)) in enumerate(zip(lengths, pairwise(begins))):
@@ -189,12 +189,13 @@ class PagedAttentionExtension(Op):
                 at.require(-1 not in written, "C6", f"a new token of sequence {sequence} lies in block -1")
 
     @staticmethod
-    def _layout(cache: Value, rows: PartialShape) -> Layout:
-        """Return the layout of a cache of known shape that ``_check_caches`` has accepted."""
-        heads = cache.shape[1].lo
-        layout = Layout.of(tuple(dim.lo for dim in cache.shape), cache.type.dtype, rows[1].lo // heads)
-        assert layout is not None
-        return layout
+    def _layout(cache: Value, rows: PartialShape) -> Layout | None:
+        """Return the layout of a cache for these keys or values, or None unless the shapes are known and agree."""
+        width = rows[1].value if rows.rank == 2 else None
+        if width is None or not cache.shape.is_static or cache.shape.rank != 4 or cache.type.kind == "dynamic":
+            return None
+        dims = tuple(dim.lo for dim in cache.shape)
+        return Layout.of(dims, cache.type.dtype, width // dims[1]) if dims[1] else None
 
     def _check_options(self, at: Site, given: dict[str, Value]) -> None:
         """Refuse options of a wrong size (C7 to C9, C11 to C13)."""
@@ -237,9 +238,9 @@ class PagedAttentionExtension(Op):
         check_blocks(at, "C10", blocks, cache.shape[0] if cache.rank else Dim.unknown(), "rotated_block_indices")
         message = f"rotation_deltas is {deltas.shape} for {count} rotated blocks"
         at.require(rows % count == 0, "C10", message)
-        if not cache.shape.is_static or not given["key"].shape.rank:
-            return
         layout = self._layout(cache, given["key"].shape)
+        if layout is None:
+            return
         at.require(rows in (count, count * layout.slots), "C10", message)
         at.require(layout.width % 2 == 0, "C10", f"a key has {layout.width} elements, an odd number")
         size = table.shape.count().value
