@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 from irrun.base.forking import UNFORKED
 from irrun.opdef import Kernel, Op, Request, is_custom
 
-__all__ = ["OFFERS", "available", "forms", "join", "kernel"]
+__all__ = ["OFFERS", "available", "forms", "in_integers", "join", "kernel"]
 
 _Flow = TypeVar("_Flow")
 
@@ -92,6 +92,11 @@ def join(flow: _Flow, context: object) -> _Flow:
     The arguments are the planner's ``Flow`` and ``Context``, which stand above this module.
     """
     return _module("passes").join(flow, context)
+
+
+def in_integers(flow: _Flow, context: object) -> _Flow:
+    """Return a flow of steps that compute in integers where the file rounds to integers: see ``join``."""
+    return _module("integers.passing").to_integers(flow, context)
 
 
 def _module(name: str) -> Any:

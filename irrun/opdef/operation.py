@@ -110,7 +110,7 @@ class Op:
     returns for such an input lists it in ``Packing.inputs``; otherwise the planner unpacks the constant and asks
     again."""
     stored_filters: ClassVar[bool] = False
-    """Whether that input may have more than two axes. It is then in f16 or bf16, without scales."""
+    """Whether that input may have more than two axes. It is then in f16 or bf16, without scales, or in i8."""
     channels_last: ClassVar[bool | Mapping[str, AxisRole]] = False
     """Whether the operation has kernels for values of rank 4 in channels-last layout (NHWC).
 

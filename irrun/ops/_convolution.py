@@ -120,18 +120,18 @@ class ConvolutionBase(Filtering):
         return kernel
 
     def _prepare_stored(self, data: Value, filters: Value) -> Kernel:
-        """Return the kernel for channels-first data and filters in f16 or bf16, which it widens late, if at all."""
+        """Return the kernel for channels-first data and stored filters, which it widens late, if at all."""
 
         @functools.cache
         def made() -> Kernel:
-            kernel = self.prepare(Request((data, Value.of(_stored(filters).astype(np.float32)))))
+            kernel = self.prepare(Request((data, Value.of(_stored(filters).astype(np.float32, copy=False)))))
             assert kernel is not None
             return kernel
 
         def call(data: np.ndarray, filters: np.ndarray, **keywords: Any) -> np.ndarray:
             return made().call(data, filters, **keywords)
 
-        shape, size = self.infer(Site(), data, filters).shape.static, _stored(filters).size
+        shape, size = self.infer(Site(), data, filters).shape.static, math.prod(filters.shape.static or ())
         packing = Packing((1,), 4 * size, made)
         if shape is None:
             return Kernel(call, packing=packing)
@@ -167,6 +167,8 @@ class ConvolutionBase(Filtering):
 
 
 def _stored(filters: Value) -> np.ndarray:
-    """Return filters that stay as the file has them, as a view of the .bin."""
-    assert filters.stored is not None
-    return filters.stored.codes.reshape(filters.shape.static or ())
+    """Return filters that stay as the file has them: a view of the .bin, or f32 if they are integers."""
+    stored = filters.stored
+    assert stored is not None
+    rows = stored.codes if stored.type.kind == "float" else stored.unpack_rows(slice(None))
+    return rows.reshape(filters.shape.static or ())

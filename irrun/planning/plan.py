@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, Kind, ModelError, Refused, UnsupportedError, diagnostic
-from irrun.fast import join
+from irrun.fast import in_integers, join
 from irrun.inference.bind import bind_all
 from irrun.inference.propagate import Bodies, Values, needed, propagate, refusal, wrong_output_count
 from irrun.model import Layer, Model
@@ -35,11 +35,17 @@ def join_compiled(flow: Flow, context: Context) -> Flow:
     return join(flow, context) if context.compiled else flow
 
 
+def to_integers(flow: Flow, context: Context) -> Flow:
+    """Compute in integers where the file rounds to integers; keep the steps where compiled kernels are not allowed."""
+    return in_integers(flow, context) if context.compiled else flow
+
+
 PASSES: Final[tuple[Callable[[Flow, Context], Flow], ...]] = (
     drop_unused,
     recognise_patterns,
     recognise_decoders,
     drop_unused,
+    to_integers,
     to_channels_last,
     join_compiled,
     merge_views,
@@ -122,7 +128,7 @@ def _assembled(
     if how.fuse:
         stored, left = stored_constants(model, ops, values, filters=how.compiled)
         for output, matrix in stored.items():
-            known[slots[output]] = replace(known[slots[output]], stored=matrix)
+            known[slots[output]] = replace(known[slots[output]], data=None, stored=matrix)
     constants = Constants(model, how, known, computed)
     layers = _Layers(model, ops, slots, constants, bodies)
     steps = [step for id in model.order if id not in left and (step := layers.step(id)) is not None]

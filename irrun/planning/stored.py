@@ -76,7 +76,7 @@ def _layout(
     """Return how compressed weights stay packed.
 
     None if a consumer does not accept them, ``Stored`` cannot describe them, or they would be no smaller. Filters may
-    have more than two axes. They are in f16 or bf16, without scales.
+    have more than two axes. They are in f16 or bf16, without scales, or in i8.
     """
     readers = model.readers.get(weights.output, ())
     if not readers or not all(_accepts(model, ops, values, id, position) for id, position in readers):
@@ -86,11 +86,14 @@ def _layout(
         return None
     codes, value = values[weights.codes, 0], values[weights.output]
     shape, counts = value.shape.static, codes.shape.static
-    if value.type.name != "f32" or value.data is not None or shape is None or len(shape) < 2 or 0 in shape:
+    if value.type.name != "f32" or shape is None or len(shape) < 2 or 0 in shape:
         return None
     is_half = codes.type.name in _HALVES and not numbers
-    may_be_filters = filters and all(ops[id].stored_filters for id, _ in readers)
-    if (len(shape) > 2 and not (may_be_filters and is_half)) or not (is_half or codes.type.name in _INTEGERS):
+    if len(shape) > 2:
+        is_filter = filters and all(ops[id].stored_filters for id, _ in readers)
+        if not (is_filter and (is_half or codes.type.name == "i8")):
+            return None
+    elif value.data is not None or not (is_half or codes.type.name in _INTEGERS):
         return None
     if counts is None:
         return None
@@ -150,7 +153,7 @@ def _blocks(numbers: tuple[int, ...] | None, counts: tuple[int, ...], shape: tup
         return None
     if counts == shape:
         return numbers[0], numbers[1]
-    if len(counts) == 3 and counts[0] == rows and numbers[2] == 1:
+    if len(counts) > 2 and counts[0] == rows and prod(numbers[2:]) == 1:
         return numbers[0], numbers[1]
     if len(counts) == 3 and counts[2] == columns and numbers[1] == 1:
         return numbers[0], numbers[2]

@@ -25,6 +25,8 @@ _SPECIAL_SHARE: Final = 0.4
 _REPEATED_SHARE: Final = 0.1
 _JOINED: Final = ("AvgPool", "Convolutions", "Rows")
 """Models of several layers. Sums of huge numbers are infinite in one order and finite in another."""
+_INTEGERS: Final = "Integers"
+"""There is no level for NaN."""
 _SPREADING: Final = ("Convolution", "GRUCell", "GRUSequence", "LSTMCell", "LSTMSequence", "MatMul")
 """Models in which a huge number makes errors beside it: in its tile, or where equal weights cancel it out."""
 _ATTENTION: Final = "ScaledDotProductAttention"
@@ -32,8 +34,9 @@ _ATTENTION: Final = "ScaledDotProductAttention"
 NaN where each product is rounded may be infinite where it is not."""
 _MAX_ERROR: Final = 3e-5
 """The largest error relative to the largest result, to which the rounding of the inputs adds."""
-_NOISE: Final = {"Gelu": 3e-7, "MatMul": 1e-5, "Rows": 1e-5}
-"""The same relative to the largest input. Integers less their zero point may be 500 times less than the integers."""
+_NOISE: Final = {"Gelu": 3e-7, "Integers": 4e-3, "MatMul": 1e-5, "Rows": 1e-5}
+"""The same relative to the largest input. Integers less their zero point may be 500 times less than the integers. The
+steps between the levels of ``Integers`` are larger."""
 _ROUNDINGS: Final = 16
 _ROUNDING: Final = 5e-7
 """How often inputs are changed to see what rounding does to the results, and how far: relative to themselves, and a
@@ -65,6 +68,7 @@ def calls(type: str, seed: int, number: int) -> Iterator[Call]:
     with watched() as packing:
         quick, exact = irrun.compile(model, exact=False), irrun.compile(model, exact=True)
     kinds = [kind for kind in SPECIAL if kind != "huge" or type not in _JOINED]
+    kinds = [kind for kind in kinds if kind != "not finite" or type != _INTEGERS]
     for _ in range(CALLS):
         special = str(rng.choice(kinds)) if rng.random() < _SPECIAL_SHARE else ""
         placed = [

@@ -316,6 +316,39 @@ def _fake_quantize(d: Draw) -> Node:
     return b.FakeQuantize(x, *ends, levels=d.one(2, 16, 255, 256, 257, 65536))
 
 
+def _integers(d: Draw) -> Node:
+    """Convolutions of levels one after the other. Each step is an odd number of the least step of the sums before it.
+
+    No sum is then in the middle between two levels, where rounding of f32 would choose.
+    """
+    channels, least = d.one(3, d.size(20)), 2.0**-4
+    x, before = _levels(_spatial(d, channels, 1)[0], np.full(1, least), d.one(0, 117)), []
+    for _ in range(d.rng.integers(1, 4)):
+        size, ins = d.one(1, 2, 3, 3), channels
+        alone = ins > 1 and d.rng.random() < 0.3
+        channels = ins if alone or d.rng.random() < 0.3 else d.size(80)
+        codes = d.rng.integers(-128, 128, (*((ins, 1, 1) if alone else (channels, ins)), size, size))
+        scales = np.full((*codes.shape[:2], *(1,) * (codes.ndim - 2)) if alone else (channels, 1, 1, 1), 1 / 64)
+        filters = b.Multiply(b.Convert(b.constant(codes, "i8"), destination_type="f32"), scales.astype(np.float32))
+        pads: dict[str, Any] = {"pads_begin": [size // 2] * 2, "pads_end": [(size - 1) // 2] * 2}
+        x = (b.GroupConvolution if alone else b.Convolution)(x, filters, strides=[1, 1], dilations=[1, 1], **pads)
+        x = d.one(x, b.Add(x, (d.rng.integers(-9, 9, (1, channels, 1, 1)) * least).astype(np.float32)))
+        x = d.one(x, b.Relu(x), b.Clamp(x, min=-8 * least, max=4096 * least))
+        odd, least = d.one(1001, 1501), least / 64
+        x = _levels(x, np.full(d.one(1, channels) if alone else 1, odd * least), d.one(0, 100, 128))
+        if (alike := [node for node, count in before if count == channels]) and d.rng.random() < 0.7:
+            x = _levels(b.Relu(b.Add(x, d.one(*alike))), np.full(1, odd * least), 0)
+        if d.rng.random() < 0.3:
+            x = b.MaxPool(x, opset=1, strides=[1, 1], kernel=[3, 3], pads_begin=[1, 1], pads_end=[1, 1])
+        before, least = [*before, (x, channels)], odd * least
+    return x
+
+
+def _levels(x: Node, step: np.ndarray, zero: int) -> Node:
+    ends = [(end * step).astype(np.float32).reshape(1, -1, 1, 1) for end in (-zero, 255 - zero)]
+    return b.FakeQuantize(x, *ends, *ends, levels=256)
+
+
 def _attention(d: Draw) -> Node:
     lead = [d.size(3) for _ in range(d.one(1, 2, 2))]
     queries, keys, depth, width = d.one(d.size(4), d.size(120)), d.size(60), d.size(70), d.size(70)
@@ -348,6 +381,7 @@ MODELS: Final[Mapping[str, Callable[[Draw], Node]]] = {
     "Convolutions": _convolutions,
     "FakeQuantize": _fake_quantize,
     "GroupNormalization": _group_normalization,
+    "Integers": _integers,
     "MatMul": _product,
     "Multiply": _outer,
     "Rows": _rows,

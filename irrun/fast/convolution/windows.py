@@ -176,7 +176,7 @@ def _find(data: np.ndarray, geometry: np.ndarray, first: int, count: int, nothin
     _, high, broad, channels = data.shape
     down, across, step_y, step_x = geometry[0], geometry[1], geometry[2], geometry[3]
     near_y, near_x, pad_y, pad_x = geometry[4], geometry[5], geometry[6], geometry[7]
-    pixel = 4 * channels
+    pixel = data.itemsize * channels
     next_y, next_x, step = near_y * broad * pixel, near_x * pixel, step_x * pixel
     high_windows, line_windows = geometry[8], geometry[9]
     image, place = divmod(first, high_windows * line_windows)
@@ -222,7 +222,7 @@ def _aim(
 
     What the last block has too many windows for is read from ``rest`` and written to it.
     """
-    size, nothing = 4 * out.shape[3], address_of(rest)
+    pixel, other, nothing = out.itemsize * out.shape[3], residual.itemsize * residual.shape[3], address_of(rest)
     into, more = address_of(out), address_of(residual)
     step_y, step_x, first_y, first_x = geometry[10], geometry[11], geometry[12], geometry[13]
     image, place = divmod(first, geometry[8] * geometry[9])
@@ -230,9 +230,9 @@ def _aim(
     for block in range(-(-count // ROWS)):
         for row in range(ROWS):
             known = block * ROWS + row < count
-            place = size * ((image * out.shape[1] + y * step_y + first_y) * out.shape[2] + x * step_x + first_x)
-            targets[block, row, 0] = into + place if known else nothing
-            targets[block, row, 1] = more + place if known else nothing
+            place = (image * out.shape[1] + y * step_y + first_y) * out.shape[2] + x * step_x + first_x
+            targets[block, row, 0] = into + pixel * place if known else nothing
+            targets[block, row, 1] = more + other * place if known else nothing
             targets[block, row, 2] = nothing
             x += 1
             if x == geometry[9]:

@@ -10,23 +10,24 @@ import llvmlite.binding as llvm
 from irrun.fast.machine.entries import processor
 from irrun.fast.machine.machine_code import MachineCode
 
-__all__ = ["HALVES", "ROWS", "VECTOR", "VECTORS", "compiled"]
+__all__ = ["HALVES", "ROWS", "VECTOR", "VECTORS", "compiled", "has"]
 
 _FEATURES: Final = frozenset(processor()[1].split(","))
 
 
-def _has(feature: str) -> bool:
+def has(feature: str) -> bool:
+    """Return whether the processor has a feature, by the name that LLVM gives it."""
     return f"+{feature}" in _FEATURES
 
 
-VECTOR: Final = 16 if _has("avx512f") else 8 if _has("avx") else 4
+VECTOR: Final = 16 if has("avx512f") else 8 if has("avx") else 4
 """Floats (f32) in a vector."""
 ROWS: Final = 6
 """Rows of a block of results that stays in registers. Such a block takes ``ROWS * VECTORS`` vectors, the row of weights
 ``VECTORS`` more, and the repeated element of the other matrix one."""
-VECTORS: Final = 4 if _has("avx512f") or llvm.get_process_triple().startswith("aarch64") else 2
+VECTORS: Final = 4 if has("avx512f") or llvm.get_process_triple().startswith("aarch64") else 2
 """Vectors of a row of that block: with AVX-512 and NEON, 32 registers hold 24 + 4 + 1, with AVX 16 hold 12 + 2 + 1."""
-HALVES: Final = _has("f16c") or _has("avx512f") or llvm.get_process_triple().startswith("aarch64")
+HALVES: Final = has("f16c") or has("avx512f") or llvm.get_process_triple().startswith("aarch64")
 """Whether one instruction widens a vector of f16 to f32."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -1,0 +1,1 @@
+"""Networks whose file rounds values to integers (FakeQuantize), computed in these integers."""

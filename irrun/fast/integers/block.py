@@ -1,0 +1,275 @@
+"""A block of windows of bytes whose sums stay in registers, as LLVM code: convolutions of integers, channels last.
+
+A block has ``ROWS`` windows and up to ``VECTORS`` vectors of output channels, as ``convolution.window_block`` has. Its
+sums are i32, and exact. They leave the registers as levels of a FakeQuantize, one byte each, or as f32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from llvmlite import ir
+
+from irrun.fast.block import at, int64
+from irrun.fast.integers.dots import BYTES, DOT, Dot
+from irrun.fast.machine.late import cgutils, emitted, literal, types
+from irrun.fast.machine.processor import ROWS, VECTORS
+
+__all__ = ["IntegerBlock", "Row", "integer_block"]
+
+
+class Row(IntEnum):
+    """The rows of the numbers of a panel: see ``integer_block``."""
+
+    START = 0
+    FACTOR = 1
+    BIAS = 2
+    OWN_LOW = 3
+    OWN_HIGH = 4
+    OWN = 5
+    ADDEND = 6
+    OTHER = 7
+    LOW = 8
+    HIGH = 9
+
+
+_F32: Final = ir.FloatType()
+_I8: Final = ir.IntType(8)
+_I32: Final = ir.IntType(32)
+_I64: Final = ir.IntType(64)
+_BIT: Final = ir.IntType(1)
+_Vectors = Sequence[Sequence[ir.Value]]
+"""The variable that holds a vector, for each window of a block and vector of channels."""
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    """The arguments of ``integer_block`` from ``table`` on, as LLVM values."""
+
+    table: ir.Value
+    taps: ir.Value
+    depth: ir.Value
+    b: ir.Value
+    targets: ir.Value
+    shift: ir.Value
+    column: ir.Value
+    last: ir.Value
+    numbers: ir.Value
+    rounds: ir.Value
+    adds: ir.Value
+
+
+def _integer_block(
+    context: Any,
+    depthwise: Any,
+    vectors: Any,
+    out: Any,
+    table: Any,
+    taps: Any,
+    depth: Any,
+    b: Any,
+    targets: Any,
+    shift: Any,
+    column: Any,
+    last: Any,
+    numbers: Any,
+    rounds: Any,
+    adds: Any,
+) -> Any:
+    """Compute ``ROWS`` windows for ``vectors`` vectors of output channels.
+
+    ``depthwise`` is a literal, ``vectors`` is 1 to ``VECTORS``. ``out`` is an array of which only the dtype matters: u8
+    for levels, or f32. ``table`` is the address of i64 [taps, ROWS]: the address at which each window has its bytes for
+    a tap. ``shift`` is added to all of them. A dense window has ``4 * depth`` > 0 bytes there, a depthwise one a byte
+    for each output. ``b`` is the address of the weights: for each four bytes of a dense window ``VECTORS`` vectors of
+    four i8 in each lane, and for each tap of a depthwise one ``VECTORS`` vectors of i16.
+
+    ``targets`` is the address of i64 [ROWS, 3], of which the first two are the addresses of the results and of the
+    residual of each window. ``column`` counts the channels before those of the block. The last vector has ``last``
+    channels.
+
+    ``numbers`` is the address of f32 [rows of ``Row``, VECTORS vectors]; the row ``START`` holds i32. A result is::
+
+        x = (START + sum of products) * FACTOR + BIAS
+        x = round(clamp(x, OWN_LOW, OWN_HIGH)) * OWN + ADDEND     if rounds
+        x = x + residual * OTHER                                  if adds
+        x = clamp(x, LOW, HIGH)
+
+    and is rounded if it is a level.
+    """
+    is_depthwise, is_level = bool(literal(depthwise)), out.dtype.name == "uint8"
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        assert DOT is not None
+        for count in range(1, VECTORS + 1):
+            with builder.if_then(builder.icmp_signed("==", arguments[1], int64(count))):
+                of = _Arguments(*arguments[3:])
+                IntegerBlock(builder, DOT, is_depthwise, count, is_level, of).emit()
+        return context.get_dummy_value()
+
+    given = (table, taps, depth, b, targets, shift, column, last, numbers, rounds, adds)
+    return types.void(depthwise, types.int64, out, *given), generate
+
+
+integer_block: Final[Callable[..., None]] = emitted(_integer_block, prefer_literal=True)
+
+
+class IntegerBlock:
+    """Emits one block. The sums are variables on the stack, which LLVM moves to registers."""
+
+    def __init__(
+        self, builder: Any, dot: Dot, depthwise: bool, count: int, levels: bool, arguments: _Arguments
+    ) -> None:
+        self.builder, self.dot, self.depthwise, self.count, self.levels = builder, dot, depthwise, count, levels
+        self.of, self.lanes = arguments, dot.lanes
+        self.floats, self.bytes = (ir.VectorType(type, self.lanes) for type in (_F32, _I8))
+        self.full = builder.icmp_signed("==", arguments.last, int64(self.lanes))
+        places, self.masks = ir.VectorType(_I64, self.lanes), ir.VectorType(_BIT, self.lanes)
+        first = builder.insert_element(ir.Constant(places, ir.Undefined), arguments.last, ir.Constant(_I32, 0))
+        every = builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_I32, self.lanes), [0] * self.lanes))
+        self.mask = builder.icmp_signed("<", ir.Constant(places, list(range(self.lanes))), every)
+
+    def function(self, name: str, result: ir.Type, *arguments: ir.Type) -> Any:
+        return cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(result, arguments), name)
+
+    def emit(self) -> None:
+        sums = self.variables(self.dot.vector)
+        for n in range(self.count):
+            start = self.number(Row.START, n, self.dot.vector)
+            for row in sums:
+                self.builder.store(start, row[n])
+        if self.depthwise:
+            self.multiply_channels(sums)
+        else:
+            self.multiply(sums)
+        self.finish(sums)
+
+    def variables(self, type: ir.Type) -> _Vectors:
+        return [[cgutils.alloca_once(self.builder, type) for _ in range(self.count)] for _ in range(ROWS)]
+
+    def loaded(self, variables: _Vectors) -> list[list[ir.Value]]:
+        return [[self.builder.load(variable) for variable in row] for row in variables]
+
+    def stored(self, values: Sequence[Sequence[ir.Value]], variables: _Vectors) -> None:
+        for row, own in zip(values, variables):
+            for value, variable in zip(row, own):
+                self.builder.store(value, variable)
+
+    def begins(self, tap: ir.Value) -> list[ir.Value]:
+        """Return the address of the bytes that each window has for a tap."""
+        entries = self.builder.add(self.of.table, self.builder.mul(tap, int64(8 * ROWS)))
+        places = (at(self.builder, entries, int64(8 * row), _I64) for row in range(ROWS))
+        return [self.builder.add(self.builder.load(place), self.of.shift) for place in places]
+
+    def multiply(self, sums: _Vectors) -> None:
+        """Add the products of a dense window."""
+        builder, of = self.builder, self.of
+        size = BYTES * self.lanes
+        address = cgutils.alloca_once(builder, _I64)
+        builder.store(of.b, address)
+        with cgutils.for_range(builder, of.taps) as tap:
+            begins = self.begins(tap.index)
+            with cgutils.for_range(builder, of.depth) as k:
+                place, offset = builder.load(address), builder.mul(k.index, int64(BYTES))
+                rows = (at(builder, place, int64(n * size), self.dot.vector) for n in range(self.count))
+                weights = [builder.load(row, align=BYTES) for row in rows]
+                words = [builder.load(at(builder, begin, offset, _I32), align=1) for begin in begins]
+                self.stored(self.dot.add(builder, self.dot, self.loaded(sums), words, weights), sums)
+                builder.store(builder.add(place, int64(VECTORS * size)), address)
+
+    def multiply_channels(self, sums: _Vectors) -> None:
+        """Add the products of a depthwise window. LLVM finds the instructions for products of narrow integers."""
+        builder, shorts = self.builder, ir.VectorType(ir.IntType(16), self.lanes)
+        size = 2 * self.lanes
+        with cgutils.for_range(builder, self.of.taps) as tap:
+            place = builder.add(self.of.b, builder.mul(tap.index, int64(VECTORS * size)))
+            rows = [at(builder, place, int64(n * size), shorts) for n in range(self.count)]
+            weights = [builder.sext(builder.load(row, align=2), self.dot.vector) for row in rows]
+            for begin, row in zip(self.begins(tap.index), sums):
+                for n, (weight, sum) in enumerate(zip(weights, row)):
+                    product = builder.mul(builder.zext(self.read(begin, n), self.dot.vector), weight)
+                    builder.store(builder.add(builder.load(sum), product), sum)
+
+    def finish(self, sums: _Vectors) -> None:
+        """Make results of the sums, and store them."""
+        builder, of, results = self.builder, self.of, self.variables(self.floats)
+        fma = self.function(f"llvm.fma.v{self.lanes}f32", *[self.floats] * 4)
+        for n in range(self.count):
+            factor, bias = self.number(Row.FACTOR, n), self.number(Row.BIAS, n)
+            for row, own in zip(results, sums):
+                sum = builder.sitofp(builder.load(own[n]), self.floats)
+                builder.store(builder.call(fma, [sum, factor, bias]), row[n])
+        with builder.if_then(builder.trunc(of.rounds, _BIT)):
+            for n in range(self.count):
+                own, addend = self.number(Row.OWN, n), self.number(Row.ADDEND, n)
+                for row in results:
+                    level = self.rounded(self.clamped(builder.load(row[n]), Row.OWN_LOW, Row.OWN_HIGH, n))
+                    builder.store(builder.call(fma, [level, own, addend]), row[n])
+        places = [
+            [builder.load(at(builder, of.targets, int64(8 * (3 * row + which)), _I64)) for which in range(2)]
+            for row in range(ROWS)
+        ]
+        with builder.if_then(builder.trunc(of.adds, _BIT)):
+            for n in range(self.count):
+                other = self.number(Row.OTHER, n)
+                for (_, residual), row in zip(places, results):
+                    level = builder.uitofp(self.read(builder.add(residual, of.column), n), self.floats)
+                    builder.store(builder.call(fma, [level, other, builder.load(row[n])]), row[n])
+        for n in range(self.count):
+            for (place, _), row in zip(places, results):
+                result = self.clamped(builder.load(row[n]), Row.LOW, Row.HIGH, n)
+                if self.levels:
+                    level = builder.fptosi(self.rounded(result), self.dot.vector)
+                    self.write(builder.trunc(level, self.bytes), builder.add(place, of.column), n)
+                else:
+                    self.write(result, builder.add(place, builder.mul(of.column, int64(4))), n)
+
+    def number(self, which: Row, n: int, type: ir.Type | None = None) -> ir.Value:
+        """Return the vector ``n`` of a row of the numbers."""
+        place = int64(4 * self.lanes * (VECTORS * which + n))
+        return self.builder.load(at(self.builder, self.of.numbers, place, type or self.floats), align=4)
+
+    def rounded(self, value: ir.Value) -> ir.Value:
+        """Return the next integers; a number in the middle between two becomes the even one."""
+        return self.builder.call(self.function(f"llvm.rint.v{self.lanes}f32", self.floats, self.floats), [value])
+
+    def clamped(self, value: ir.Value, low: Row, high: Row, n: int) -> ir.Value:
+        for sign, which in ((">", low), ("<", high)):
+            bound = self.number(which, n)
+            value = self.builder.select(self.builder.fcmp_ordered(sign, value, bound), value, bound)
+        return value
+
+    def read(self, address: ir.Value, n: int) -> ir.Value:
+        """Return the vector ``n`` of a row of bytes. Lanes beyond the last channel are zeros."""
+        builder, place = self.builder, at(self.builder, address, int64(self.lanes * n), self.bytes)
+        if n < self.count - 1:
+            return builder.load(place, align=1)
+        loaded = cgutils.alloca_once(builder, self.bytes)
+        with builder.if_else(self.full) as (if_full, if_part):
+            with if_full:
+                builder.store(builder.load(place, align=1), loaded)
+            with if_part:
+                name = f"llvm.masked.load.v{self.lanes}i8.p0"
+                load = self.function(name, self.bytes, self.bytes.as_pointer(), _I32, self.masks, self.bytes)
+                zeros = ir.Constant(self.bytes, [0] * self.lanes)
+                builder.store(builder.call(load, [place, ir.Constant(_I32, 1), self.mask, zeros]), loaded)
+        return builder.load(loaded)
+
+    def write(self, value: ir.Value, address: ir.Value, n: int) -> None:
+        """Store the vector ``n`` of a row, without lanes beyond the last channel."""
+        builder, (kind, size) = self.builder, ("i8", 1) if self.levels else ("f32", 4)
+        type = self.bytes if self.levels else self.floats
+        place = at(builder, address, int64(size * self.lanes * n), type)
+        if n < self.count - 1:
+            builder.store(value, place, align=size)
+            return
+        with builder.if_else(self.full) as (if_full, if_part):
+            with if_full:
+                builder.store(value, place, align=size)
+            with if_part:
+                name = f"llvm.masked.store.v{self.lanes}{kind}.p0"
+                store = self.function(name, ir.VoidType(), type, type.as_pointer(), _I32, self.masks)
+                builder.call(store, [value, place, ir.Constant(_I32, size), self.mask])

@@ -1,0 +1,169 @@
+"""Convolutions whose data and filters are integers, with what follows them up to the next levels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from irrun.fast.convolution.windows import geometry_of
+from irrun.fast.integers.block import Row
+from irrun.fast.integers.dots import BYTES, DOT
+from irrun.fast.integers.levels import Grid, padded
+from irrun.fast.integers.windows import convolve_bytes, convolve_bytes_depthwise
+from irrun.fast.machine.processor import ROWS
+from irrun.fast.machine.sharing import share
+from irrun.fast.panels import WIDTH
+from irrun.kernels.convolution.windows import Axis
+from irrun.opdef import Kernel, Packing
+
+__all__ = ["UNLIMITED", "After", "IntegerFilters", "convolution"]
+
+UNLIMITED: Final = (-math.inf, math.inf)
+_FASTER: Final = 4
+"""How many times as fast a product of bytes is as one of f32, by which work is measured."""
+_MAX_PRODUCTS: Final = 1 << 16
+"""The most products of a sum: 255 * 128 times as many are within i32."""
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerFilters:
+    """Filters (groups, out, in, rows, columns) as i8, and the f64 [groups * out] by which they are multiplied."""
+
+    codes: np.ndarray
+    scales: np.ndarray
+
+    @property
+    def is_depthwise(self) -> bool:
+        return self.codes.shape[0] > 1 and self.codes.shape[1] == self.codes.shape[2] == 1
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is a kernel: the channels of a group begin at a multiple of four bytes."""
+        groups, _, ins, high, broad = self.codes.shape
+        return ins * high * broad <= _MAX_PRODUCTS and (groups == 1 or self.is_depthwise or ins % BYTES == 0)
+
+
+@dataclass(frozen=True, eq=False)
+class After:
+    """What follows a convolution: ``grid(clamp(first(clamp(sum + bias)) + residual))``.
+
+    ``bias`` is f64 [channels]. A grid that is None leaves numbers as they are, and there may be no residual.
+    """
+
+    bias: np.ndarray
+    first_limits: tuple[float, float] = UNLIMITED
+    first: Grid | None = None
+    residual: Grid | None = None
+    limits: tuple[float, float] = UNLIMITED
+    grid: Grid | None = None
+
+    def numbers(self, unit: np.ndarray) -> np.ndarray:
+        """Return the numbers of ``integer_block`` as f64 [rows of ``Row``, channels], but ``START``.
+
+        ``unit`` f64 [channels] is what a sum of 1 stands for.
+        """
+        made = np.zeros((len(Row), unit.size))
+        scale, shift, top = _onto(self.grid)
+        made[Row.LOW], made[Row.HIGH] = _within(self.limits, scale, shift, top)
+        if self.residual is not None:
+            made[Row.OTHER] = self.residual.step * scale
+            shift = shift - self.residual.zero * made[Row.OTHER]
+        if self.first is not None:
+            made[Row.OWN] = self.first.step * scale
+            made[Row.ADDEND] = shift - self.first.zero * made[Row.OWN]
+            scale, shift, top = _onto(self.first)
+            made[Row.OWN_LOW], made[Row.OWN_HIGH] = _within(self.first_limits, scale, shift, top)
+        made[Row.FACTOR], made[Row.BIAS] = unit * scale, self.bias * scale + shift
+        return made
+
+
+def _onto(grid: Grid | None) -> tuple[Any, Any, float]:
+    """Return the factor and the addend that lead to a grid, and its highest level."""
+    return (1.0, 0.0, math.inf) if grid is None else (grid.scale, grid.shift, grid.top)
+
+
+def _within(limits: tuple[float, float], scale: Any, shift: Any, top: float) -> tuple[Any, Any]:
+    """Return the least and the greatest of the numbers that are rounded to levels."""
+    least = -math.inf if top == math.inf else 0.0
+    low, high = (np.clip(limit * scale + shift, least, top) for limit in limits)
+    return low, high
+
+
+def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, grid: Grid, after: After) -> Kernel:
+    """Return the kernel of a convolution of levels u8 [batch, rows, columns, padded channels].
+
+    It gives levels, too, or f32 [batch, rows, columns, channels] if no grid follows. ``grid`` is that of the data. The
+    input after data and filters, if a residual is added, are levels of the shape of the output.
+    """
+    assert DOT is not None
+    groups, outs, ins = filters.codes.shape[:3]
+    channels = groups * outs
+    shape = batch, axes[0].out, axes[1].out, channels if after.grid is None else padded(channels)
+    dtype = np.float32 if after.grid is None else np.uint8
+    depthwise = filters.is_depthwise
+    panels = _by_channel(filters.codes) if depthwise else _by_group(filters.codes)
+    sums = filters.codes.sum((2, 3, 4), dtype=np.int64).ravel()
+    numbers = after.numbers(grid.step * filters.scales).astype(np.float32)
+    numbers[Row.START].view(np.int32)[:] = sums * ((0 if depthwise else DOT.offset) - grid.zero)
+    rows = _in_panels(numbers.reshape(len(Row), 1 if depthwise else groups, -1))
+    nothing = np.zeros(padded(groups * ins), np.uint8)
+    nothing[: groups * ins] = grid.zero
+    rounds, adds = after.first is not None, after.residual is not None
+    more = (channels,) if depthwise else (groups, outs, -(-ins // BYTES))
+    geometry, windows = geometry_of(axes[0], axes[1]), math.prod(shape[:3])
+    flops = 2 * filters.codes.size * windows
+    function = convolve_bytes_depthwise if depthwise else convolve_bytes
+
+    def call(
+        data: np.ndarray, _: np.ndarray, residual: np.ndarray | None = None, *, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        whole = np.empty(shape, dtype) if out is None else out
+        other = data if residual is None else residual
+        share(
+            function,
+            windows,
+            flops // _FASTER,
+            data,
+            nothing,
+            panels,
+            rows,
+            other,
+            whole,
+            geometry,
+            *more,
+            rounds,
+            adds,
+            unit=ROWS,
+        )
+        return whole
+
+    name = "integers, depthwise" if depthwise else "integers"
+    return Kernel(call, name, out="whole", flops=flops, packing=Packing((1,), panels.nbytes + rows.nbytes))
+
+
+def _by_group(codes: np.ndarray) -> np.ndarray:
+    """Return filters as panels i8 [groups * panels of each, taps * depth, 4 * WIDTH]: see ``convolve_bytes``."""
+    groups, outs, ins, high, broad = codes.shape
+    each, depth, taps = -(-outs // WIDTH), -(-ins // BYTES), high * broad
+    panels = np.zeros((groups, each * WIDTH, taps, depth * BYTES), np.int8)
+    panels[:, :outs, :, :ins] = codes.reshape(groups, outs, ins, taps).swapaxes(2, 3)
+    quads = panels.reshape(groups, each, WIDTH, taps, depth, BYTES).transpose(0, 1, 3, 4, 2, 5)
+    return np.ascontiguousarray(quads).reshape(groups * each, taps * depth, WIDTH * BYTES)
+
+
+def _by_channel(codes: np.ndarray) -> np.ndarray:
+    """Return filters of single channels as panels i16 [panels, taps, WIDTH]: see ``convolve_bytes_depthwise``."""
+    return _in_panels(codes.reshape(1, len(codes), -1).transpose(2, 0, 1).astype(np.int16))
+
+
+def _in_panels(numbers: np.ndarray) -> np.ndarray:
+    """Return numbers [rows, groups, channels] as [groups * panels, rows, WIDTH]. What is added is 0."""
+    rows, groups, channels = numbers.shape
+    each = -(-channels // WIDTH)
+    panels = np.zeros((groups, rows, each * WIDTH), numbers.dtype)
+    panels[..., :channels] = numbers.swapaxes(0, 1)
+    cut = panels.reshape(groups, rows, each, WIDTH).swapaxes(1, 2)
+    return np.ascontiguousarray(cut).reshape(groups * each, rows, WIDTH)

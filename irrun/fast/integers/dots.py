@@ -1,0 +1,113 @@
+"""Instructions that add products of unsigned and signed bytes to sums of i32, as LLVM code.
+
+Each form gives the exact sums, so that results do not depend on the form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from llvmlite import ir
+
+from irrun.fast.machine.late import cgutils
+from irrun.fast.machine.processor import VECTOR, has
+
+__all__ = ["BYTES", "DOT", "DOTS", "Dot", "repeated"]
+
+BYTES: Final = 4
+"""Bytes whose products one lane of a vector of sums adds up."""
+_I16: Final = ir.IntType(16)
+_I32: Final = ir.IntType(32)
+
+Sums = Sequence[Sequence[ir.Value]]
+"""A vector of sums for each row of a block, and each vector of columns."""
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A form of the products."""
+
+    lanes: int
+    """Sums in a vector."""
+    add: Callable[[Any, Dot, Sums, Sequence[ir.Value], Sequence[ir.Value]], Sums]
+    """Adds products to the sums. It takes the vectors of weights, and for each row four unsigned bytes as an i32. A
+    lane of a vector of weights is four signed bytes of a column."""
+    name: str
+    """The intrinsic function of LLVM."""
+    offset: int = 0
+    """What has been subtracted from the unsigned bytes: the caller adds the products of this number to the sums."""
+
+    @property
+    def vector(self) -> ir.VectorType:
+        return ir.VectorType(_I32, self.lanes)
+
+    def function(self, builder: Any, *arguments: ir.Type) -> Any:
+        return cgutils.get_or_insert_function(builder.module, ir.FunctionType(self.vector, arguments), self.name)
+
+
+def _four_products(builder: Any, dot: Dot, sums: Sums, words: Sequence[ir.Value], weights: Sequence[ir.Value]) -> Sums:
+    """One instruction multiplies four bytes and adds the products to a sum."""
+    function = dot.function(builder, *[dot.vector] * 3)
+    splats = [repeated(builder, word, dot.lanes) for word in words]
+    return [
+        [builder.call(function, [sum, splat, vector]) for sum, vector in zip(row, weights)]
+        for row, splat in zip(sums, splats)
+    ]
+
+
+def _four_signed_products(
+    builder: Any, dot: Dot, sums: Sums, words: Sequence[ir.Value], weights: Sequence[ir.Value]
+) -> Sums:
+    """The same for an instruction that takes signed bytes alone: 128 is subtracted from the unsigned ones."""
+    bytes = ir.VectorType(ir.IntType(8), BYTES * dot.lanes)
+    function = dot.function(builder, dot.vector, bytes, bytes)
+    flipped = [builder.xor(word, ir.Constant(_I32, 0x80808080)) for word in words]
+    splats = [builder.bitcast(repeated(builder, word, dot.lanes), bytes) for word in flipped]
+    signed = [builder.bitcast(vector, bytes) for vector in weights]
+    return [
+        [builder.call(function, [sum, splat, vector]) for sum, vector in zip(row, signed)]
+        for row, splat in zip(sums, splats)
+    ]
+
+
+def _two_products(builder: Any, dot: Dot, sums: Sums, words: Sequence[ir.Value], weights: Sequence[ir.Value]) -> Sums:
+    """An instruction multiplies pairs of i16: first the even bytes, then the odd ones."""
+    pairs = ir.VectorType(_I16, 2 * dot.lanes)
+    function = dot.function(builder, pairs, pairs)
+    eight, low = (ir.Constant(pairs, [number] * 2 * dot.lanes) for number in (8, 255))
+    shorts = [builder.bitcast(vector, pairs) for vector in weights]
+    splats = [builder.bitcast(repeated(builder, word, dot.lanes), pairs) for word in words]
+    even = [builder.and_(splat, low) for splat in splats], [builder.shl(vector, eight) for vector in shorts]
+    odd = [builder.lshr(splat, eight) for splat in splats], shorts
+    for numbers, upper in (even, odd):
+        signed = [builder.ashr(vector, eight) for vector in upper]
+        sums = [
+            [builder.add(sum, builder.call(function, [number, vector])) for sum, vector in zip(row, signed)]
+            for row, number in zip(sums, numbers)
+        ]
+    return sums
+
+
+DOTS: Final[Mapping[str, Dot]] = {
+    "avx512vnni": Dot(16, _four_products, "llvm.x86.avx512.vpdpbusd.512"),
+    "avx512bw": Dot(16, _two_products, "llvm.x86.avx512.pmaddw.d.512"),
+    "avxvnni": Dot(8, _four_products, "llvm.x86.avx512.vpdpbusd.256"),
+    "avx2": Dot(8, _two_products, "llvm.x86.avx2.pmadd.wd"),
+    "dotprod": Dot(4, _four_signed_products, "llvm.aarch64.neon.sdot.v4i32.v16i8", offset=128),
+}
+"""By the feature of the processor that has the instruction; the best first.
+
+LLVM replaces functions that take i32, as those with vpdpbusd did at first, by those of newer versions."""
+
+
+DOT: Final = next((dot for feature, dot in DOTS.items() if has(feature) and dot.lanes == VECTOR), None)
+"""The form for this processor, or None if it has none of them."""
+
+
+def repeated(builder: Any, word: ir.Value, lanes: int) -> ir.Value:
+    """Return a vector with an i32 in each lane."""
+    undefined = ir.Constant(ir.VectorType(_I32, lanes), ir.Undefined)
+    first = builder.insert_element(undefined, word, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(_I32, lanes), [0] * lanes))

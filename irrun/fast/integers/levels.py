@@ -1,0 +1,140 @@
+"""Levels: the integers to which FakeQuantize rounds, and the kernels that compute them of numbers, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from irrun.fast.functions import Number, contracted
+from irrun.fast.integers.dots import BYTES
+from irrun.fast.machine.memory import data_address, row_at
+from irrun.fast.machine.processor import compiled
+from irrun.fast.machine.sharing import share
+from irrun.opdef import Kernel
+
+__all__ = ["Grid", "decoding", "encoding", "padded"]
+
+_MAX_LEVELS: Final = 256
+"""The most levels that a byte holds."""
+_WHOLE: Final = 1e-3
+"""How far a zero point may be from an integer, because the ends of the ranges are rounded to f32."""
+
+
+def padded(channels: int) -> int:
+    """Return how many bytes the levels of a pixel take: channels are added that no filter looks at."""
+    return -(-channels // BYTES) * BYTES
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """How a FakeQuantize maps numbers to levels, and levels to numbers: f64 [1], or [channels] if they differ.
+
+    The level of x is ``round(clip(x * scale + shift, 0, top))``, and stands for ``(level - zero) * step``.
+    """
+
+    scale: np.ndarray
+    shift: np.ndarray
+    step: np.ndarray
+    zero: np.ndarray
+    top: int
+
+    @staticmethod
+    def of(levels: int, limits: Sequence[np.ndarray]) -> Grid | None:
+        """Return the grid of a FakeQuantize, or None if the level of 0 is no byte, or the ranges are no ranges.
+
+        ``limits`` are the ends of the ranges of input and output, f32 [channels] each.
+        """
+        table = np.array(limits, np.float64)
+        in_low, in_high, out_low, out_high = table[:, :1] if (table == table[:, :1]).all() else table
+        top = levels - 1
+        ranges = in_high - in_low, out_high - out_low
+        if not 1 < levels <= _MAX_LEVELS or not all((np.isfinite(width) & (width > 0)).all() for width in ranges):
+            return None
+        scale, step = top / ranges[0], ranges[1] / top
+        zero = -out_low / step
+        whole = np.rint(zero)
+        if not (np.abs(zero - whole) < _WHOLE).all() or not ((whole >= 0) & (whole < _MAX_LEVELS)).all():
+            return None
+        return Grid(scale, -in_low * scale, step, whole, top)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether all channels have the same levels."""
+        return self.step.size == 1
+
+
+def encoding(grid: Grid, shape: tuple[int, int, int, int]) -> Kernel:
+    """Return the kernel that gives the levels, channels last, of f32 of a shape (batch, channels, rows, columns)."""
+    top, (batch, channels, high, broad) = np.float32(grid.top), shape
+    numbers = np.ascontiguousarray(np.broadcast_to(np.array([grid.scale, grid.shift], np.float32), (2, channels)))
+
+    def call(data: np.ndarray, *_: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        whole = np.empty((batch, high, broad, padded(channels)), np.uint8) if out is None else out
+        last = data.transpose(0, 2, 3, 1)
+        if not last.flags.c_contiguous:
+            data = np.ascontiguousarray(data)
+        apart = (high * broad, 1) if data.flags.c_contiguous else (1, channels)
+        pixels = high * broad
+        for image, levels in zip(data, whole):
+            share(
+                _encode,
+                pixels,
+                pixels * channels,
+                data_address(image),
+                apart[0],
+                apart[1],
+                levels.reshape(pixels, -1),
+                numbers,
+                top,
+            )
+        return whole
+
+    return Kernel(call, "to levels", out="whole")
+
+
+@compiled
+def _encode(
+    data: int,
+    channels_apart: int,
+    pixels_apart: int,
+    levels: np.ndarray,
+    numbers: np.ndarray,
+    top: Number,
+    first: int,
+    last: int,
+) -> None:
+    """Fill the rows ``first`` to ``last`` of ``levels`` u8 [pixels, padded channels]."""
+    channels = numbers.shape[1]
+    if channels_apart == 1:
+        for pixel in range(first, last):
+            row = row_at(data + 4 * pixel * pixels_apart, channels)
+            for c in range(channels):
+                levels[pixel, c] = _level(row[c], numbers[0, c], numbers[1, c], top)
+    else:
+        for c in range(channels):
+            row = row_at(data + 4 * c * channels_apart, last)
+            scale, shift = numbers[0, c], numbers[1, c]
+            for pixel in range(first, last):
+                levels[pixel, c] = _level(row[pixel], scale, shift, top)
+
+
+@contracted
+def _level(x: Number, scale: Number, shift: Number, top: Number) -> Number:
+    """Return the level of a number. NaN becomes 0."""
+    place = x * scale + shift
+    place = place if place > np.float32(0) else np.float32(0)
+    return np.uint8(np.int32(np.rint(place if place < top else top)))
+
+
+def decoding(grid: Grid, channels: int) -> Kernel:
+    """Return the kernel that gives the f32 (batch, channels, rows, columns) for which levels stand, as a view."""
+    step, low = (numbers.astype(np.float32) for numbers in (grid.step, -grid.zero * grid.step))
+
+    def call(levels: np.ndarray) -> np.ndarray:
+        numbers = levels[..., :channels] * step
+        return np.add(numbers, low, out=numbers).transpose(0, 3, 1, 2)
+
+    return Kernel(call, "from levels")

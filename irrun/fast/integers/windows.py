@@ -1,0 +1,106 @@
+"""Convolutions of bytes, channels last, with filters of i8 in panels."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from irrun.fast.convolution.windows import each_table
+from irrun.fast.functions import contracted
+from irrun.fast.integers.block import integer_block
+from irrun.fast.machine.memory import address_of
+from irrun.fast.machine.processor import VECTOR, compiled
+from irrun.fast.panels import WIDTH
+
+__all__ = ["convolve_bytes", "convolve_bytes_depthwise"]
+
+_DENSE: Final = 0
+_DEPTHWISE: Final = 1
+
+
+@compiled
+def convolve_bytes(
+    data: np.ndarray,
+    nothing: np.ndarray,
+    panels: np.ndarray,
+    numbers: np.ndarray,
+    residual: np.ndarray,
+    out: np.ndarray,
+    geometry: np.ndarray,
+    groups: int,
+    outs: int,
+    depth: int,
+    rounds: bool,
+    adds: bool,
+    first: int,
+    last: int,
+) -> None:
+    """Fill the windows ``first`` to ``last`` in ``out``, counted over batch, rows and columns, with a convolution.
+
+    ``data`` and ``residual`` (batch, rows, columns, channels) are u8, ``out`` is u8 or f32. All are contiguous.
+    ``nothing`` u8 [channels] is what a pad holds. ``geometry`` is that of ``geometry_of``. ``panels`` i8 [groups *
+    panels of each, taps * depth, 4 * WIDTH] and ``numbers`` f32 [the same, rows of ``Row``, WIDTH] are those of
+    ``integer_block``. A group has ``outs`` channels of the output, and a window sees ``4 * depth`` channels of it.
+    """
+    more = (panels, numbers, groups, outs, depth, rounds, adds)
+    each_table(_convolve_table, data, nothing, out, residual, geometry, first, last, more)
+
+
+@contracted
+def _convolve_table(
+    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, blocks: int, more: Any
+) -> None:
+    """Convolve the windows of a table."""
+    panels, numbers, groups, outs, depth, rounds, adds = more
+    taps, each = table.shape[1], len(panels) // groups
+    for panel in range(len(panels)):
+        group, part = divmod(panel, each)
+        columns, column = min(WIDTH, outs - part * WIDTH), group * outs + part * WIDTH
+        b, own = address_of(panels) + panel * panels.strides[0], address_of(numbers) + panel * numbers.strides[0]
+        vectors, tail, shift = -(-columns // VECTOR), (columns - 1) % VECTOR + 1, 4 * depth * group
+        for block in range(blocks):
+            entries = address_of(table) + block * table.strides[0]
+            rows = address_of(targets) + block * targets.strides[0]
+            integer_block(_DENSE, vectors, out, entries, taps, depth, b, rows, shift, column, tail, own, rounds, adds)
+
+
+@compiled
+def convolve_bytes_depthwise(
+    data: np.ndarray,
+    nothing: np.ndarray,
+    panels: np.ndarray,
+    numbers: np.ndarray,
+    residual: np.ndarray,
+    out: np.ndarray,
+    geometry: np.ndarray,
+    channels: int,
+    rounds: bool,
+    adds: bool,
+    first: int,
+    last: int,
+) -> None:
+    """Fill windows of ``out`` as ``convolve_bytes`` does, with a filter of its own for each channel.
+
+    ``panels`` i16 [panels, taps, WIDTH] has a row for each tap.
+    """
+    more = (panels, numbers, channels, rounds, adds)
+    each_table(_convolve_channels, data, nothing, out, residual, geometry, first, last, more)
+
+
+@contracted
+def _convolve_channels(
+    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, blocks: int, more: Any
+) -> None:
+    """Convolve the windows of a table, channel by channel."""
+    panels, numbers, channels, rounds, adds = more
+    taps = table.shape[1]
+    for block in range(blocks):
+        entries = address_of(table) + block * table.strides[0]
+        rows = address_of(targets) + block * targets.strides[0]
+        for panel in range(len(panels)):
+            column = panel * WIDTH
+            columns = min(WIDTH, channels - column)
+            b, own = address_of(panels) + panel * panels.strides[0], address_of(numbers) + panel * numbers.strides[0]
+            vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
+            integer_block(_DEPTHWISE, vectors, out, entries, taps, 1, b, rows, column, column, tail, own, rounds, adds)
