@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from irrun.cli import _comparison, _terminal
+from irrun.cli import _comparison, _model_explorer, _terminal
 from irrun.cli._comparison_options import (
     LimitOptions,
     SampleOptions,
@@ -96,7 +96,7 @@ class Settings:
 @click.option("--comparator", metavar="FILE.py:FUNCTION", help="A Python function that compares two values instead.")
 @click.option("--save", metavar="FILE.json", help="Write all measurements, to apply other tolerances later.")
 @click.option("--load", "saved", metavar="FILE.json", help="Apply the tolerances to what --save wrote. Runs nothing.")
-@format_option("text", "json")
+@format_option("text", "json", "model-explorer")
 @limit_options
 @with_settings(Settings)
 def command(settings: Settings) -> int:
@@ -164,6 +164,8 @@ class _Bar:
 def _print(comparison: Comparison, form: str) -> None:
     if form == "json":
         _terminal.print_json(record(comparison))
+    elif form == "model-explorer":
+        _model_explorer.print_comparison(comparison)
     else:
         _comparison.show(_terminal.console(), comparison)
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import click
 
 from irrun.base.text import counted
-from irrun.cli import _completion, _precision, _terminal
+from irrun.cli import _completion, _model_explorer, _precision, _terminal
 from irrun.cli._comparison_options import SampleOptions, ToleranceOptions, sample_options, tolerance_options
 from irrun.cli._exclusions import Exclusion, refuse
 from irrun.cli._options import format_option, memory_option, new_file, plugin_option, top_option, weights_option
@@ -117,7 +117,7 @@ class Settings:
 @click.option("--kept", "keep", metavar="FILE.json", help="Write the names of the layers to keep, as a list.")
 @click.option("--ignored-scope", "scope", metavar="FILE.json", help="Write them as the arguments of nncf.IgnoredScope.")
 @plugin_option
-@format_option("text", "json")
+@format_option("text", "json", "model-explorer")
 @memory_option()
 @with_settings(Settings)
 def command(settings: Settings) -> int:
@@ -159,6 +159,8 @@ def command(settings: Settings) -> int:
         )
     if settings.form == "json":
         _terminal.print_json(result.record())
+    elif settings.form == "model-explorer":
+        _model_explorer.print_precision(settings.model, result)
     else:
         _precision.show(_terminal.console(), result, settings.top or 20)
     if keep is not None:

@@ -12,7 +12,7 @@ import click
 
 from irrun.base.text import counted, printable
 from irrun.checking.render import record
-from irrun.cli import _completion, _errors, _models, _results, _terminal
+from irrun.cli import _completion, _errors, _model_explorer, _models, _results, _terminal
 from irrun.cli._classes import Scores, read_labels, scores
 from irrun.cli._exclusions import Exclusion, formats, refuse
 from irrun.cli._execution import Run, Settings, execute
@@ -63,6 +63,7 @@ _EXCLUSIONS: Final = (
             "--example",
         ),
     ),
+    Exclusion(formats("model-explorer"), "--format {form} shows times; add --profile", unless=("--profile",)),
     Exclusion(formats("sarif", "junit"), "the format {form} is for --random", unless=("--random",)),
 )
 
@@ -108,7 +109,7 @@ class _Command(click.Command):
 )
 @click.option("--dump", metavar="FOLDER", help="Write the outputs of every layer to a folder, with an index.json.")
 @plugin_option
-@format_option("text", "json", "sarif", "junit", is_long=True)
+@format_option("text", "json", "model-explorer", "sarif", "junit", is_long=True)
 @click.option(
     "--random",
     "all_random",
@@ -195,6 +196,7 @@ def command(options: Options) -> int:
         refuse_to_replace_in(run.dump, "--dump")
     items = _models.load(model, options.weights)
     needs_one = bool(run.inputs or options.output or run.taps or run.dump or run.trace)
+    needs_one |= options.form == "model-explorer"
     items = _selected(model, items, options.example, needs_one=needs_one)
     if target is not None:
         _require_format(target, items[0], run.taps)
@@ -244,6 +246,8 @@ def _run(
             classes = scores(run.outputs, options.top or 5, labels)
         if form == "text":
             _results.show(out, run, classes, profiled=options.run.profiled, top=options.top or 20)
+        elif form == "model-explorer" and isinstance(item, Parsed):
+            _model_explorer.print_times(run, item.model)
         else:
             records.append({**head, **_results.record(run, classes, profiled=options.run.profiled)})
         _write(run, target, trace_file)
@@ -263,7 +267,7 @@ def _selected(
     """
     if example is None:
         if len(items) > 1 and needs_one:
-            options = "-i, -o, --tap, --dump and --trace need a single model"
+            options = "-i, -o, --tap, --dump, --trace and --format model-explorer need a single model"
             raise click.UsageError(f"{options}, but {path} holds {len(items)} examples; choose one with --example N")
         return items
     if example > len(items):

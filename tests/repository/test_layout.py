@@ -56,11 +56,24 @@ FOLDERS: dict[str, set[str]] = {
     },
     "debug": {"base", "inference", "ir", "planning", "running", "api", "engines", "genai"},
     "report": {"base", "inference", "ir", "checking", "planning", "running", "api", "engines", "debug"},
+    "explorer": {"base", "inference", "api"},
     "testing": {"base", "inference", "ir", "checking", "running", "api", "growing", "debug"},
     "compat": {"base", "inference", "ir", "running", "api", "surgery"},
     "server": {"base", "inference", "ir", "checking", "api"},
     "cli": {"base", "kernels", "inference", "ir", "checking", "planning", "running", "api"}
-    | {"arrays", "fleet", "surgery", "genai", "engines", "conformance", "fuzz", "debug", "report", "server"},
+    | {
+        "arrays",
+        "fleet",
+        "surgery",
+        "genai",
+        "engines",
+        "conformance",
+        "fuzz",
+        "debug",
+        "report",
+        "explorer",
+        "server",
+    },
     "entry": {"base", "checking", "running", "api", "testing", "cli"},
 }
 """The folders from the foundation up, and what each may import. A folder may always import itself.
@@ -97,6 +110,7 @@ OUTSIDE = {
     "dask": {"fleet"},
     "distributed": {"fleet"},
     "openvino": {"engines"},
+    "model_explorer": {"explorer"},
     "onnx": {"engines"},
     "onnxruntime": {"engines"},
     "onnxifier": {"engines"},
