@@ -17,6 +17,7 @@ async function start() {
   try {
     await client.start();
   } catch (error) {
+    client = undefined; // a client that has not started cannot be stopped
     vscode.window.showErrorMessage(
       `irrun: cannot start "${[command, ...args].join(" ")}". Install it with pip install "irrun[server]", ` +
         `or set irrun.command to its path. (${error.message})`,

@@ -1,4 +1,7 @@
-"""irrun server with the editors that people use: sixty requests and some edits, in Neovim and in Emacs."""
+"""irrun server with the editors that people use: sixty requests and some edits, in Neovim and in Emacs.
+
+The extension for VS Code runs in Node.js, with stubs of the modules that VS Code and npm bring.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ import pytest
 
 pytest.importorskip("pygls", reason="irrun server needs the extra `server`")
 
+import irrun
 from places import ROOT
 
 pytestmark = pytest.mark.processes
@@ -182,3 +186,36 @@ def test_sixty_requests(editor: str, count: int, tmp_path: Path) -> None:
             assert all(word in text for word in expected), (step, text[:300])
     if sys.platform == "linux":
         assert int((tmp_path / "memory").read_text()) < 1_000_000
+
+
+EXTENSION = ROOT / "editors" / "vscode"
+
+
+def test_the_extension_of_vs_code(tmp_path: Path) -> None:
+    """A server that cannot be started is reported, and restarting works as soon as the setting names one that can."""
+    if shutil.which("node") is None:
+        pytest.skip("Node.js is not installed")
+    package = json.loads((EXTENSION / "package.json").read_text("utf-8"))
+    (setting,) = package["contributes"]["configuration"]["properties"]
+    missing = str(tmp_path / "nowhere" / "irrun")
+    commands = [[missing, "server"], [sys.executable, "-m", "irrun", "server"]]
+    done = subprocess.run(
+        ["node", str(HELP / "extension.js"), str(EXTENSION / package["main"]), setting, json.dumps(commands)],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    said = json.loads(done.stdout)
+    assert said["commands"] == [command["command"] for command in package["contributes"]["commands"]]
+    (error,) = said["errors"]
+    assert missing in error
+    assert setting in error
+    assert said["servers"] == [{"name": "irrun", "hover": True}] * 2
+    assert (said["stopped"], said["disposed"]) == (2, 1)
+    languages = {selector["language"] for selector in said["selector"]}
+    assert [f"onLanguage:{language}" for language in languages] == package["activationEvents"]
+    assert (package["version"], package["publisher"]) == (irrun.__version__, "irrun")
