@@ -13,9 +13,23 @@ from typing import Any, Final
 from llvmlite import ir
 
 from irrun.fast.machine.late import cgutils, emitted, literal, types
-from irrun.fast.machine.processor import VECTOR, VECTORS
+from irrun.fast.machine.processor import VECTOR, VECTORS, has
 
-__all__ = ["FORMS", "Form", "at", "int64", "multiply_block", "repeated", "unpack_block", "widened"]
+__all__ = [
+    "FORMS",
+    "WIDTH",
+    "Form",
+    "at",
+    "int64",
+    "multiply_block",
+    "multiply_codes",
+    "repeated",
+    "unpack_block",
+    "widened",
+]
+
+WIDTH: Final = VECTOR * VECTORS
+"""Columns of a panel."""
 
 _F32: Final = ir.FloatType()
 _I64: Final = ir.IntType(64)
@@ -51,8 +65,13 @@ def _from_bf16(builder: Any, loads: list[ir.Value]) -> list[ir.Value]:
 def _from_nibbles(builder: Any, loads: list[ir.Value]) -> list[ir.Value]:
     """The low four bits of all bytes are the first half of the row, the high four bits the second half."""
     wide = [builder.zext(load, _INTS) for load in loads]
-    low = [builder.and_(vector, ir.Constant(_INTS, [15] * VECTOR)) for vector in wide]
     high = [builder.lshr(vector, ir.Constant(_INTS, [4] * VECTOR)) for vector in wide]
+    if has("avx512f"):
+        kind = ir.FunctionType(_FLOATS, [_FLOATS, _INTS])
+        chosen = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx512.permvar.sf.512")
+        table = ir.Constant(_FLOATS, [float(n) for n in range(16)])
+        return [builder.call(chosen, [table, vector]) for vector in wide + high]  # by the low four bits of each place
+    low = [builder.and_(vector, ir.Constant(_INTS, [15] * VECTOR)) for vector in wide]
     return [builder.sitofp(vector, _FLOATS) for vector in low + high]
 
 
@@ -97,31 +116,7 @@ def _block(
     builder: Any, shape: tuple[int, int], form: Form, a: ir.Value, lda: ir.Value, b: ir.Value,
     ldb: ir.Value, c: ir.Value, ldc: ir.Value, depth: ir.Value, adds: ir.Value,
 ) -> None:  # fmt: skip
-    rows, panels = shape
-    fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_FLOATS, [_FLOATS] * 3), _FMA)
-    begins = [at(builder, a, builder.mul(lda, int64(4 * row)), _F32) for row in range(rows)]
-    before, loop, done = builder.block, builder.append_basic_block("depth"), builder.append_basic_block("done")
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    k, address = builder.phi(_I64), builder.phi(_I64)
-    sums = [[builder.phi(_FLOATS) for _ in range(panels * VECTORS)] for _ in range(rows)]
-    places = [builder.add(address, builder.mul(ldb, int64(panel))) for panel in range(panels)]
-    vectors = [vector for place in places for vector in widened(builder, form, place)]
-    added: list[list[ir.Value]] = []
-    for begin, row in zip(begins, sums):
-        element = repeated(builder, builder.load(builder.gep(begin, [k]), align=4))
-        added.append([builder.call(fma, [element, vector, sum]) for vector, sum in zip(vectors, row)])
-    following = builder.add(k, int64(1)), builder.add(address, int64(VECTORS // form.share * VECTOR * form.bytes))
-    for phi, first, next in ((k, int64(0), following[0]), (address, b, following[1])):
-        phi.add_incoming(first, before)
-        phi.add_incoming(next, loop)
-    for phis, values in zip(sums, added):
-        for phi, value in zip(phis, values):
-            phi.add_incoming(ir.Constant(_FLOATS, [0.0] * VECTOR), before)
-            phi.add_incoming(value, loop)
-    builder.cbranch(builder.icmp_signed("<", following[0], depth), loop, done)
-    builder.position_at_end(done)
-    for row, values in enumerate(added):
+    for row, values in enumerate(_sums(builder, shape, form, a, lda, b, ldb, depth)):
         line = builder.add(c, builder.mul(ldc, int64(4 * row)))
         with builder.if_else(builder.trunc(adds, ir.IntType(1))) as (if_adds, if_stores):
             with if_adds:
@@ -131,6 +126,116 @@ def _block(
             with if_stores:
                 for n, value in enumerate(values):
                     builder.store(value, at(builder, line, int64(4 * VECTOR * n), _FLOATS), align=4)
+
+
+def _sums(
+    builder: Any, shape: tuple[int, int], form: Form, a: ir.Value, lda: ir.Value, b: ir.Value, ldb: ir.Value,
+    depth: ir.Value,
+) -> list[list[ir.Value]]:  # fmt: skip
+    """Multiply rows by panels, and return the vectors of the results of each row: see ``_multiply_block``."""
+    rows, panels = shape
+    fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_FLOATS, [_FLOATS] * 3), _FMA)
+    begins = [at(builder, a, builder.mul(lda, int64(4 * row)), _F32) for row in range(rows)]
+    before, loop, done = builder.block, builder.append_basic_block("depth"), builder.append_basic_block("done")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    k, address = builder.phi(_I64), builder.phi(_I64)
+    sums = [[builder.phi(_FLOATS) for _ in range(panels * VECTORS)] for _ in range(rows)]
+    places = [builder.add(address, builder.mul(ldb, int64(panel))) for panel in range(panels)]
+    if rows == 1:
+        for place in places:
+            _fetch_ahead(builder, place, _row_bytes(form))
+    vectors = [vector for place in places for vector in widened(builder, form, place)]
+    added: list[list[ir.Value]] = []
+    for begin, row in zip(begins, sums):
+        element = repeated(builder, builder.load(builder.gep(begin, [k]), align=4))
+        added.append([builder.call(fma, [element, vector, sum]) for vector, sum in zip(vectors, row)])
+    following = builder.add(k, int64(1)), builder.add(address, int64(_row_bytes(form)))
+    for phi, first, next in ((k, int64(0), following[0]), (address, b, following[1])):
+        phi.add_incoming(first, before)
+        phi.add_incoming(next, loop)
+    for phis, values in zip(sums, added):
+        for phi, value in zip(phis, values):
+            phi.add_incoming(ir.Constant(_FLOATS, [0.0] * VECTOR), before)
+            phi.add_incoming(value, loop)
+    builder.cbranch(builder.icmp_signed("<", following[0], depth), loop, done)
+    builder.position_at_end(done)
+    return added
+
+
+def _fetch_ahead(builder: Any, address: ir.Value, size: int) -> None:
+    """Have the processor fetch ``size`` bytes of memory, some distance after an address, into its cache."""
+    byte = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
+    fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    hints = [ir.Constant(_I32, number) for number in (0, 3, 1)]  # to read, into all caches, data
+    for line in range(0, size, _CACHE_LINE_BYTES):
+        builder.call(fetch, [at(builder, address, int64(_FETCHED_AHEAD_BYTES + line), ir.IntType(8)), *hints])
+
+
+_CACHE_LINE_BYTES: Final = 64
+_FETCHED_AHEAD_BYTES: Final = 2048
+"""How far ahead of a product memory is fetched: 16 rows of 64 columns in f16. The processor's own prefetching ends at
+each page."""
+
+
+def _row_bytes(form: Form) -> int:
+    """Return the bytes of a row of a panel."""
+    return VECTORS // form.share * VECTOR * form.bytes
+
+
+def _multiply_codes(
+    context: Any, rows: Any, panels: Any, weights: Any, zeros: Any, a: Any, lda: Any, b: Any, ldb: Any, sums: Any,
+    shifts: Any, scales: Any, c: Any, ldc: Any, groups: Any, size: Any,
+) -> Any:  # fmt: skip
+    """Multiply ``rows`` rows of ``a`` by ``panels`` panels of codes, and store the results in ``c``.
+
+    ``rows`` and ``panels`` are literal. A panel has ``groups`` groups of ``size`` > 0 rows. ``sums`` is the address of
+    the sums of ``a`` over each group, f32 [rows, groups]. ``shifts`` and ``scales`` are the addresses of the zeros and
+    scales of the first panel [panels, groups, columns], in f32 or, if the array ``zeros`` is i8, zeros in i8. See
+    ``multiply_block`` for the other parameters.
+    """
+    shape, form = (literal(rows), literal(panels)), FORMS[weights.dtype.name]
+    zero_form = FORMS[zeros.dtype.name]
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        _codes(builder, shape, form, zero_form, *arguments[4:])
+        return context.get_dummy_value()
+
+    return types.void(
+        rows, panels, weights, zeros, a, lda, b, ldb, sums, shifts, scales, c, ldc, groups, size
+    ), generate  # fmt: skip
+
+
+multiply_codes: Final[Callable[..., None]] = emitted(_multiply_codes, prefer_literal=True)
+
+
+def _codes(
+    builder: Any, shape: tuple[int, int], form: Form, zero_form: Form, a: ir.Value, lda: ir.Value, b: ir.Value,
+    ldb: ir.Value, sums: ir.Value, shifts: ir.Value, scales: ir.Value, c: ir.Value, ldc: ir.Value, groups: ir.Value,
+    size: ir.Value,
+) -> None:  # fmt: skip
+    rows, panels = shape
+    with cgutils.for_range(builder, groups) as loop:
+        group = loop.index
+        begin = builder.add(a, builder.mul(builder.mul(group, size), int64(4)))
+        codes = builder.add(b, builder.mul(builder.mul(group, size), int64(_row_bytes(form))))
+        raw = _sums(builder, shape, form, begin, lda, codes, ldb, size)
+        first = builder.icmp_signed("==", group, int64(0))
+        for panel in range(panels):
+            place = builder.add(group, builder.mul(groups, int64(panel)))
+            zeros = widened(builder, zero_form, builder.add(shifts, builder.mul(place, int64(_row_bytes(zero_form)))))
+            factors = widened(builder, FORMS["float32"], builder.add(scales, builder.mul(place, int64(4 * WIDTH))))
+            for row in range(rows):
+                number = builder.add(group, builder.mul(groups, int64(row)))
+                sum = repeated(builder, builder.load(at(builder, sums, builder.mul(number, int64(4)), _F32), align=4))
+                line = builder.add(c, builder.mul(ldc, int64(4 * row)))
+                for n, (zero, factor) in enumerate(zip(zeros, factors)):
+                    part = builder.fsub(raw[row][panel * VECTORS + n], builder.fmul(sum, zero))
+                    target = at(builder, line, int64(4 * VECTOR * (panel * VECTORS + n)), _FLOATS)
+                    nothing = ir.Constant(_FLOATS, [0.0] * VECTOR)
+                    before = builder.select(first, nothing, builder.load(target, align=4))
+                    builder.store(builder.fadd(before, builder.fmul(part, factor)), target, align=4)
 
 
 def _unpack_block(
@@ -159,7 +264,7 @@ def _unpack(
     places = [int64(4 * VECTOR * n) for n in range(VECTORS)]
     shifts = [builder.load(at(builder, zeros, place, _FLOATS), align=4) for place in places]
     factors = [builder.load(at(builder, scales, place, _FLOATS), align=4) for place in places]
-    step = int64(VECTORS // form.share * VECTOR * form.bytes)
+    step = int64(_row_bytes(form))
     with cgutils.for_range(builder, depth) as loop:
         vectors = widened(builder, form, builder.add(b, builder.mul(loop.index, step)))
         row = builder.add(c, builder.mul(loop.index, int64(4 * VECTOR * VECTORS)))

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.fast.block import multiply_block, unpack_block
+from irrun.fast.block import multiply_codes, unpack_block
 from irrun.fast.functions import Number
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, compiled
 from irrun.fast.machine.sharing import share
-from irrun.fast.panels import WIDTH, after, finish, multiply_panel, multiply_panels
+from irrun.fast.panels import WIDTH, after, finish, multiply_panels
 from irrun.kernels.matmul import ConstantForm
 from irrun.opdef import Call, Epilogue, Stored
 
@@ -166,28 +166,28 @@ def _multiply_few(
     if not is_small:
         _multiply_many(a, panels, zeros, scales, out, start, bias, residual, apart, low, high, first, last)
         return
-    raw = np.empty((ROWS, 4 * WIDTH), np.float32)  # the product of the rows with the codes of a group
     total = np.empty((ROWS, 4 * WIDTH), np.float32)
+    at, of, ldc = address_of(a), address_of(sums), 4 * WIDTH
     column = first
     while column < last:
         panel = start + column // WIDTH
         # a single row leaves registers for four panels, which are read from memory at the same time
         count = 4 if rows == 1 and panel + 4 <= len(panels) else 1
-        for group in range(groups):
-            at = address_of(a) + 4 * group * size
-            b = address_of(panels) + panel * ldb + group * size * panels.strides[1]
-            if count == 4:
-                multiply_block(1, 4, panels, at, lda, b, ldb, address_of(raw), 0, size, False)
-            else:
-                multiply_panel(panels, at, lda, b, ldb, address_of(raw), 4 * WIDTH, rows, size, False)
-            for row in range(rows):
-                for n in range(count):
-                    for j in range(WIDTH):
-                        shift = sums[row, group] * zeros[panel + n, group, j]
-                        part = (raw[row, n * WIDTH + j] - shift) * scales[panel + n, group, j]
-                        if group > 0:
-                            part += total[row, n * WIDTH + j]
-                        total[row, n * WIDTH + j] = part
+        b, c = address_of(panels) + panel * ldb, address_of(total)
+        shifts = address_of(zeros) + panel * zeros.strides[0]
+        factors = address_of(scales) + panel * scales.strides[0]
+        if count == 4:
+            multiply_codes(1, 4, panels, zeros, at, lda, b, ldb, of, shifts, factors, c, ldc, groups, size)
+        elif rows == 1:
+            multiply_codes(1, 1, panels, zeros, at, lda, b, ldb, of, shifts, factors, c, ldc, groups, size)
+        elif rows == 2:
+            multiply_codes(2, 1, panels, zeros, at, lda, b, ldb, of, shifts, factors, c, ldc, groups, size)
+        elif rows == 3:
+            multiply_codes(3, 1, panels, zeros, at, lda, b, ldb, of, shifts, factors, c, ldc, groups, size)
+        elif rows == 4:
+            multiply_codes(4, 1, panels, zeros, at, lda, b, ldb, of, shifts, factors, c, ldc, groups, size)
+        elif rows == 5:
+            multiply_codes(5, 1, panels, zeros, at, lda, b, ldb, of, shifts, factors, c, ldc, groups, size)
         width = min(count * WIDTH, last - column)
         for row in range(rows):
             for j in range(width):

@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from irrun.fast.block import multiply_block
+from irrun.fast.block import WIDTH, multiply_block
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import address_of, data_address, row_at
-from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS, compiled
+from irrun.fast.machine.processor import ROWS, compiled
 from irrun.opdef import Epilogue
 
 __all__ = [
@@ -23,8 +23,6 @@ __all__ = [
     "multiply_part",
 ]
 
-WIDTH: Final = VECTOR * VECTORS
-"""Columns of a panel."""
 MAX_SUMMED_ROWS: Final = 768
 """The most rows of the constant matrix that a block sums up at once, so that a panel stays in the second-level cache.
 With half as many, a product of depth 768 takes 4 % longer, because it reads its sums again."""

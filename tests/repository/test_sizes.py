@@ -29,6 +29,8 @@ LONG_SIGNATURES: Final = {
     "irrun/debug/tokens/comparison.py compare_tokens": "public: a keyword for each option of `irrun compare --tokens`",
     "irrun/fast/block.py _multiply_block": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/block.py _block": "emits LLVM code: each argument is a value in a register",
+    "irrun/fast/block.py _codes": "emits LLVM code: each argument is a value in a register",
+    "irrun/fast/block.py _multiply_codes": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/codes.py _multiply_few": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/codes.py _multiply_many": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/codes.py _multiply_rows": "machine code: an entry takes only arrays and numbers",
