@@ -6,6 +6,7 @@ import math
 import statistics
 import tempfile
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,6 +51,7 @@ def row(title: str, side: str, comparison: Comparison) -> dict[str, Any]:
     return {
         "network": title,
         "side": side,
+        "precision": comparison.properties[1]["INFERENCE_PRECISION_HINT"],
         "verdict": comparison.verdict,
         "outputs": len(excesses),
         "inside": sum(excess <= 1 for excess in excesses),
@@ -75,10 +77,10 @@ def main(names: Sequence[str], form: str, cache: Path | None, save: Path | None)
             continue
         path = network(cache or Path(tempfile.gettempdir(), "irrun-benchmarks"), name, form)
         for side in SIDES:
-            found.append(row(f"{title}, {form}", side, judged(path, side)))
+            found.append(row(title, side, judged(path, side)))
             click.echo(", ".join(f"{name} {value}" for name, value in found[-1].items()))
     if save:
-        store(save, "benchmarks.budgets", processor(), found)
+        store(save, "benchmarks.budgets", {**processor(), "openvino": version("openvino")}, found)
 
 
 if __name__ == "__main__":

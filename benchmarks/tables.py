@@ -179,6 +179,21 @@ def comparisons(stored: Stored) -> str:
     return f"{origin(stored)}\n\n{_table(titles, 2, rows)}"
 
 
+def budgets(stored: Stored) -> str:
+    """Return the table of budgets of error: a network has a row for f32, and then one for the engine as shipped."""
+    pairs = list(zip(stored["rows"][::2], stored["rows"][1::2], strict=True))
+    kinds = "f32", f"as shipped ({pairs[0][1]['precision']})"
+    titles = ["network", "outputs of layers", *(f"{kind}: {what}" for kind in kinds for what in ("inside", "ratio"))]
+    rows = (
+        [
+            full["network"], str(full["outputs"]), str(full["inside"]), f"{full['ratio']:.1f}", str(low["inside"]),
+            f"{low['ratio']:.1f}",
+        ]
+        for full, low in pairs
+    )  # fmt: skip
+    return f"{origin(stored)}\n\n{_table(titles, 1, rows)}"
+
+
 def fleet(stored: Stored) -> str:
     """Return the table of what handing out a task costs, and how many workers a parent can therefore feed."""
     titles = ["", "ms of the parent's processor for a task", f"workers fed with tasks of {TASK_MS} ms"]

@@ -19,7 +19,10 @@ from places import ROOT
 __all__ = ["BLOCKS", "PAGES", "RESULTS", "filled", "main", "stored"]
 
 RESULTS: Final = ROOT / "docs" / "results"
-PAGES: Final = [ROOT / "README.md", ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "conformance.md"]
+PAGES: Final = [
+    ROOT / "README.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("benchmarks", "compare", "conformance")),
+]
 """The pages with figures of stored results."""
 
 _NETWORKS: Final = ("networks-1-thread", "networks-2-threads")
@@ -40,6 +43,7 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "figures means": lambda: tables.means(_both()),
     "figures networks-1-thread": lambda: tables.networks(stored(_NETWORKS[0])),
     "figures networks-2-threads": lambda: tables.networks(stored(_NETWORKS[1])),
+    "figures budgets": lambda: tables.budgets(stored("budgets")),
     "figures compare": lambda: tables.comparisons(stored("compare")),
     "figures fleet": lambda: tables.fleet(stored("fleet")),
 }

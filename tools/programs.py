@@ -26,7 +26,6 @@ PROGRAMS: Final = {
     "pattern_fuzz": "tools/pattern_fuzz.py",
     "planted_faults": "tools/planted_faults/__main__.py",
     "quotations": "tools/quotations.py",
-    "random_faults": "tools/random_faults.py",
     "random_models": "tests/testing/test_testing.py",
     "record_compat": "tests/compat/test_compat.py",
     "record_tokenizers": "tools/record_tokenizers.py",

@@ -292,13 +292,3 @@ def test_names_that_a_converter_has_changed(tmp_path: Path) -> None:
     assert first is not None
     assert first.layer.type == "Multiply" or first.layer.type == "Subtract"
     assert names(bisect(good, bad)) == ["111"]
-
-
-@pytest.mark.slow
-def test_faults_planted_at_random() -> None:
-    from random_faults import campaign  # imports this module
-
-    for outcome in campaign(10, seed=1):
-        assert outcome.is_named, outcome
-        assert outcome.is_found, outcome
-        assert outcome.fails_alone, outcome

@@ -40,7 +40,7 @@ _SMALL: Final = 3
 
 
 def main() -> None:
-    """Print what becomes of each pair, and the counts."""
+    """Read the command line, and print the pairs and the counts."""
     parser = argparse.ArgumentParser(prog="python -m tools pairs", description=(pairs.__doc__ or "").split("\n\n")[0])
     parser.add_argument("count", type=int)
     parser.add_argument("seed", type=int)
@@ -48,22 +48,34 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, metavar="N", help="pairs of language models that decode N tokens")
     parser.add_argument("--python", action="append", default=[], metavar="PATH", help="another OpenVINO")
     options = parser.parse_args()
-    rng, counts = random.Random(options.seed), Counter[str]()
-    sides = [*HARMLESS, *(f"openvino[precision=f32,python={path}]" for path in options.python)]
+    counts = judged(options.count, options.seed, options.python, also=options.bisect, steps=options.tokens)
+    for what, count in counts.items():
+        print(f"{count:>6} {what}")
+
+
+def judged(
+    count: int, seed: int, pythons: Sequence[str] = (), *, also: bool = False, steps: int | None = None
+) -> Counter[str]:
+    """Print what becomes of each pair, and return the counts: see the package.
+
+    ``pythons`` are interpreters with another OpenVINO, ``also`` asks ``bisect``, and ``steps`` draws language models
+    that decode so many tokens.
+    """
+    rng, counts = random.Random(seed), Counter[str]()
+    sides = [*HARMLESS, *(f"openvino[precision=f32,python={path}]" for path in pythons)]
     with tempfile.TemporaryDirectory() as name:
-        drawn = [] if options.tokens else list(networks(Path(name)))
-        for number in range(options.count):
-            if options.tokens:
-                tokens.draw(number, options.tokens, rng, counts, Path(name))
+        drawn = [] if steps else list(networks(Path(name)))
+        for number in range(count):
+            if steps:
+                tokens.draw(number, steps, rng, counts, Path(name))
                 continue
             network = drawn[number // 2 % len(drawn)]
             if number % 2:
                 is_small = number // 2 % _SMALL == 0
-                _faulty(network, Path(name, "wrong.xml"), rng, counts, is_small=is_small, also=options.bisect)
+                _faulty(network, Path(name, "wrong.xml"), rng, counts, is_small=is_small, also=also)
             else:
                 _harmless(network, sides, rng, counts)
-    for what, count in counts.items():
-        print(f"{count:>6} {what}")
+    return counts
 
 
 def _faulty(network: Network, target: Path, rng: random.Random, counts: Counter[str], *, is_small: bool, also: bool) -> None:  # fmt: skip
@@ -81,6 +93,8 @@ def _faulty(network: Network, target: Path, rng: random.Random, counts: Counter[
     comparison = compare(str(network.path), f"{side}:{target}", inputs)
     named = "nothing" if comparison.first is None else comparison.first.layer.name
     counts["faults"] += 1
+    counts["faults in the default side"] += side == DEFAULT
+    counts["faults in the default side that compare names"] += side == DEFAULT and named == fault.layer
     counts["faults smaller than the precision's error"] += size < own
     counts["faults that compare names"] += named == fault.layer
     line = f"{network.path.stem} {fault.kind} {fault.layer} ({size:.1e} of {own:.1e}), {side}: compare names {named}"
