@@ -110,16 +110,49 @@ def test_a_chain_of_additions_is_explained_and_little_more(kind: str, signs: str
             dilations=[1, 1], name="product",
         )  # fmt: skip
     true = (weights.astype(np.float64).T @ data).reshape(chain.shape)
-    judge = Judge(b.model([product]), InEffect(), InEffect(), keep_state=False)
-    for times, explained in ((1, True), (15, False)):
-        found, values = dict[Place, Budget](), Shown()
+    for times in (1, 15):
         (folder := tmp_path / str(times)).mkdir()
-        with closing(Shelf(folder)) as shelf:
-            shown = (true + times * (chain - true)).astype(np.float32)
-            values.add(Place("product"), 0, 0, shelf.keep_array(shown), 0)
-            judge.run({0: data.reshape(shape)}, values, lambda place, iteration, own: found.__setitem__(place, own))  # noqa: B023
-            values.drop()
-        assert found[Place("product")].is_explained is explained
+        shown = (true + times * (chain - true)).astype(np.float32)
+        assert _is_explained(b.model([product]), data.reshape(shape), shown, folder) is (times == 1)
+
+
+def _is_explained(model: irrun.Model, x: np.ndarray, shown: np.ndarray, folder: Path) -> bool:
+    """Judge the layer "product" of a model in f32, which has shown a value."""
+    found, values = dict[Place, Budget](), Shown()
+    judge = Judge(model, InEffect(), InEffect(), keep_state=False)
+    with closing(Shelf(folder)) as shelf:
+        values.add(Place("product"), 0, 0, shelf.keep_array(shown), 0)
+        judge.run({0: x}, values, lambda place, iteration, budget: found.__setitem__(place, budget))
+        values.drop()
+    return found[Place("product")].is_explained
+
+
+@pytest.mark.parametrize("channels", [16, 64])
+def test_a_convolution_by_winograd_is_explained(channels: int, tmp_path: Path) -> None:
+    """F(4x4, 3x3), with the points 0, 1, -1, 2, -2 and infinity, in f32."""
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(1, channels, 34, 34)).astype(np.float32)
+    filters = rng.normal(size=(8, channels, 3, 3)).astype(np.float32)
+    of_data = np.array(
+        [[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0], [0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0],
+         [0, 4, 0, -5, 0, 1]], np.float32,
+    )  # fmt: skip
+    of_filters = np.array(
+        [[6, 0, 0], [-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [0, 0, 24]], np.float32
+    ) / np.float32(24)
+    of_sums = np.array([[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]], np.float32)
+    tiles = np.lib.stride_tricks.sliding_window_view(data[0], (6, 6), axis=(1, 2))[:, ::4, ::4]
+    moved = of_data @ tiles @ of_data.T
+    sums = np.einsum("ocyx,cijyx->oijyx", of_filters @ filters @ of_filters.T, moved)
+    shown = (of_sums @ sums @ of_sums.T).swapaxes(2, 3).reshape(1, 8, 32, 32)
+    windows = np.lib.stride_tricks.sliding_window_view(data[0].astype(np.float64), (3, 3), axis=(1, 2))
+    true = np.einsum("ocyx,cijyx->oij", filters.astype(np.float64), windows, optimize=True)
+    np.testing.assert_allclose(shown[0], true, atol=1e-3 * channels**0.5)
+    product = b.Convolution(
+        b.parameter(data.shape, name="x"), filters, strides=[1, 1], pads_begin=[0, 0], pads_end=[0, 0],
+        dilations=[1, 1], name="product",
+    )  # fmt: skip
+    assert _is_explained(b.model([product]), data, shown, tmp_path)
 
 
 def _pooling() -> irrun.Model:

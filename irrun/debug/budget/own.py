@@ -14,7 +14,7 @@ import numpy as np
 from irrun.debug.budget.noise import moved, pooled
 from irrun.debug.budget.precisions import InEffect, cache_step, reads_compressed
 from irrun.debug.budget.saturation import SATURATING
-from irrun.debug.low_precision.families import is_convolution, is_quantized
+from irrun.debug.low_precision.families import is_convolution, is_quantized, taps
 from irrun.debug.low_precision.formats import FORMATS, Format, is_float
 from irrun.debug.low_precision.simulation import Arrays, Run
 from irrun.debug.low_precision.units import Unit
@@ -36,6 +36,8 @@ order is a chain of additions: 1/19 in the root mean square, and 6.6 times as mu
 _TOGETHER: Final = 1 / 24
 """The same for products, where all terms move in one direction: 1/31 for a chain whose terms have one sign, and 4.1
 times as much in one element of thousands."""
+_WINOGRAD: Final = 6.0
+"""What a convolution by Winograd's method errs more than a plain sum: its transforms add and subtract neighbours."""
 _APPROXIMATE: Final = 2.0**-18
 """The relative error of functions that engines approximate by polynomials."""
 _FLIPS: Final = 48
@@ -120,6 +122,8 @@ def _forms(
             yield f"a cache in {side.cache}", true, stored + _FACTOR * cache_step(true, side.steps)
         return
     yield "f32", true, stored
+    if reading.inputs[1:] and reading.inputs[1] is not None and taps(unit.op, reading.inputs[1]) > 1:
+        yield "f32 by Winograd's method", true, _WINOGRAD * noise
     if reading.lost is not None:
         yield SATURATING, true + reading.lost, stored
     bits = _bits(observed) if format is None else _bits_of(format)

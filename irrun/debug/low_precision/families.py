@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun.opdef import Op
 
-__all__ = ["TERMS", "accumulated", "channel_axes", "inner_axis", "is_convolution", "is_quantized"]
+__all__ = ["TERMS", "accumulated", "channel_axes", "inner_axis", "is_convolution", "is_quantized", "taps"]
 
 TERMS: Final = 32
 """The terms of a sum that are added exactly before the sum is rounded to the type of the accumulator."""
@@ -46,6 +46,11 @@ def is_quantized(op: Op) -> bool:
 def is_convolution(op: Op) -> bool:
     """Return whether an operation is a convolution, whose output has channels and places."""
     return op.type in _CONVOLUTIONS
+
+
+def taps(op: Op, filters: np.ndarray) -> int:
+    """Return the number of places in a kernel of a convolution; 1 for other operations."""
+    return prod(filters.shape[_CONVOLUTIONS[op.type].leading :]) if is_convolution(op) else 1
 
 
 def channel_axes(op: Op, position: int, rank: int) -> tuple[int, ...]:
