@@ -100,6 +100,19 @@ def test_names_with_commas(tmp_path: Path) -> None:
     assert _where(result)["a,b"] == _where(result)["c"] == ("named", ("Eltwise",))
 
 
+def test_a_node_that_lists_no_layers(tmp_path: Path) -> None:
+    """OpenVINO names the node that writes a variable after the Assign, and lists no layers."""
+    held = b.ReadValue(np.zeros((2, 3), np.float32), variable_id="v", variable_type="f32", variable_shape=[2, 3])
+    total = b.Add(held, b.parameter([2, 3], name="x"), name="total")
+    result = _beside(
+        b.model({"y": total}, sinks=[b.Assign(total, variable_id="v", name="kept")]), tmp_path,
+        _node("x", "Input", "x", order=0), _node("total", "Eltwise", "total", "x", order=1),
+        _node("kept", "MemoryOutput", "", "total", order=2),
+    )  # fmt: skip
+    assert _where(result)["kept"] == ("named", ("MemoryOutput",))
+    assert result.inserted == ()
+
+
 def test_what_is_constant_runs_before(tmp_path: Path) -> None:
     x = b.parameter([2, 3], name="x")
     model = b.model({"y": b.Add(x, b.constant(np.ones((2, 3), np.float32), name="w"), name="y0")})

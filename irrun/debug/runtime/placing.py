@@ -184,12 +184,15 @@ class _Placing:
 
 
 def file_layers(node: RunNode, known: Mapping[str, Any]) -> list[str]:
-    """Return the names of a node that are layers of the file. A name with commas comes in several parts."""
+    """Return the names of a node that are layers of the file. A name with commas comes in several parts.
+
+    A node that lists no layers, such as the MemoryOutput of an Assign, has the name of its layer.
+    """
     found: list[str] = []
-    begin = 0
-    while begin < len(node.layers):
-        for end in range(len(node.layers), begin, -1):
-            name = ",".join(node.layers[begin:end])
+    parts, begin = node.layers or (node.name,), 0
+    while begin < len(parts):
+        for end in range(len(parts), begin, -1):
+            name = ",".join(parts[begin:end])
             if name in known:
                 found.append(name)
                 begin = end
