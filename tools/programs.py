@@ -4,6 +4,7 @@ from typing import Final
 
 PROGRAMS: Final = {
     "adjudication": "tools/adjudication.py",
+    "ahead": "tools/ahead/__main__.py",
     "completion": "tools/completion.py",
     "departures": "tools/departures_page.py",
     "engine_tables": "tools/engine_tables.py",

@@ -7,10 +7,17 @@ import threading
 import time
 from typing import Final
 
-__all__ = ["COMPILING", "Compiling"]
+__all__ = ["COMPILING", "Compiling", "NotCompiled"]
 
 _PATIENCE_SECONDS: Final = 1.0
 """How long compiling may take, in all, before irrun tells the user."""
+
+
+class NotCompiled(BaseException):
+    """A compiled kernel is called that was not made ahead of time, and numba, which would compile it, is not installed.
+
+    No error of the user, and none of the kernel: whoever runs a plan takes one without compiled kernels instead.
+    """
 
 
 class Compiling:

@@ -1,4 +1,4 @@
-"""The seam of the compiled kernels, which numba compiles for the processor at hand (extra ``fast``).
+"""The seam of the compiled kernels: numba compiles them for the processor at hand, or irrun-fast holds them.
 
 The planner asks ``available`` once for each plan that is large enough. For such a plan, it asks ``kernel`` before it
 asks an operation for a kernel of numpy, and has ``join`` join the steps. Nobody else imports anything of this folder,
@@ -52,14 +52,27 @@ OFFERS: Final[Mapping[str, str]] = {
 """The module whose ``offer(op, request)`` chooses the compiled kernel of an operation, by the operation's type."""
 
 
+_OTHER_KERNELS: Final = (
+    "numpy computes in place of compiled kernels: irrun-fast holds none for this processor, or those of another "
+    "version of irrun; install the irrun-fast of this version, or numba"
+)
+
+
 @cache
 def available() -> bool:
-    """Return whether numba is installed, and irrun knows how this Python and numpy hold arrays. Warn if it does not.
+    """Return whether kernels are compiled here: by numba, or ahead of time (see ``machine.ahead``).
 
-    IRRUN_FAST=0 declines compiled kernels.
+    Warn if the kernels that are installed belong to another irrun, or if irrun does not know how this Python and numpy
+    hold arrays. IRRUN_FAST=0 declines compiled kernels.
     """
-    if os.environ.get("IRRUN_FAST", "") == "0" or importlib.util.find_spec("numba") is None:
+    if os.environ.get("IRRUN_FAST", "") == "0":
         return False
+    if importlib.util.find_spec("numba") is None:
+        ahead = _module("machine.ahead")
+        if ahead.library() is None:
+            if ahead.is_installed():
+                warnings.warn(_OTHER_KERNELS, RuntimeWarning, stacklevel=2)
+            return False
     structures = _module("machine.structures")
     if not structures.are_known():
         warnings.warn(structures.UNKNOWN, RuntimeWarning, stacklevel=2)

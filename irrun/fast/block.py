@@ -10,9 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from llvmlite import ir
-
-from irrun.fast.machine.late import cgutils, emitted, literal, types
+from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import VECTOR, VECTORS, has
 
 __all__ = [

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
+from irrun.base.compiling import NotCompiled
 from irrun.base.thresholds import always
 from irrun.fast import available
 from irrun.inference.propagate import declared_inside
@@ -90,7 +92,7 @@ class Plans:
         self._single = exact or layered or rewrite is not None
         plain = replace(self._how, specialise=False, fuse=False, compiled=False)
         how = plain if exact or rewrite is not None else replace(self._how, fuse=not layered)
-        made = plan(model, how)
+        made = self._plan(how)
         self.general: Plan = made if rewrite is None else rewrite(made)
         self._declared: _Shapes = tuple(declared_inside(model, p.id).shape for p in model.parameters)
         self._dynamic = not all(shape.is_static for shape in self._declared)
@@ -107,7 +109,26 @@ class Plans:
     @cached_property
     def layered(self) -> Plan:
         """The plan in which each layer is a step of its own, for hooks that observe single layers."""
-        return self.general if self._single else plan(self.model, replace(self._how, fuse=False))
+        return self.general if self._single else self._plan(replace(self._how, fuse=False))
+
+    def _plan(self, how: Planning, pinned: Mapping[int, Value] | None = None, general: Plan | None = None) -> Plan:
+        """Return a plan, without compiled kernels if one is needed that cannot be compiled here."""
+        try:
+            return plan(self.model, how, pinned, general)
+        except NotCompiled as missing:
+            self._decline(missing)
+            return plan(self.model, replace(how, compiled=False), pinned, general)
+
+    def without_compiled(self, missing: NotCompiled) -> None:
+        """Replace all plans by those without compiled kernels: one of these is missing. Warn about it."""
+        self._decline(missing)
+        self.general, self._narrow = plan(self.model, self._how), {}
+        self.__dict__.pop("layered", None)
+
+    def _decline(self, missing: NotCompiled) -> None:
+        self._how = replace(self._how, compiled=False)
+        message = f"numpy computes in place of compiled kernels: irrun-fast has no {missing}; install numba"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
 
     def recurs(self, shapes: _Sizes) -> bool:
         """Return whether the inputs of the last run had these shapes too."""
@@ -131,7 +152,7 @@ class Plans:
                 for p, shape in zip(self.model.parameters, common)
             }
             # a new dict, because another thread may be going through the old one
-            self._narrow = {**self._narrow, common: plan(self.model, self._how, pinned, self.general)}
+            self._narrow = {**self._narrow, common: self._plan(self._how, pinned, self.general)}
         fitting = (p for known, p in self._narrow.items() if all(k.fits(s) for k, s in zip(known, shapes)))
         return min(fitting, key=lambda p: len(p.steps), default=self.general)
 

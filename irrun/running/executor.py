@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from irrun.base.compiling import NotCompiled
 from irrun.base.deadline import ends_at
 from irrun.base.text import counted, printable
 from irrun.diagnostics import ExecutionError, Refused, diagnostic
@@ -134,6 +135,13 @@ class Executable:
         ExecutionError if the run fails (IR602 to IR605), takes longer than ``timeout`` (IR607), or if the .bin has
         changed since it was mapped (IR502).
         """
+        try:
+            return self._run(feeds, hooks, taps)
+        except NotCompiled as missing:
+            self._plans.without_compiled(missing)
+            return self._run(feeds, hooks, taps)
+
+    def _run(self, feeds: Feeds, hooks: Sequence[Hook], taps: str | Sequence[str]) -> Outputs:
         self._require_weights()
         arrays, converted = read_feeds(self.model, feeds, self.plan.values, self._interpreter.variables.lend)
         wanted = (taps,) if isinstance(taps, str) else taps

@@ -23,7 +23,7 @@ import irrun
 from irrun import build as b
 from irrun import fast
 from irrun.base.compiling import Compiling
-from irrun.fast.machine import compiling, machine_code, processor, structures
+from irrun.fast.machine import ahead, compiling, machine_code, processor, structures
 from irrun.files import cache_folder
 from places import ROOT
 
@@ -31,14 +31,14 @@ from places import ROOT
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of the source text, beside which machine code is kept in the folder ``code``."""
-    source = Path(machine_code.__file__).parents[1]
+    source = Path(ahead.__file__).parents[1]
     for file in source.glob("*.py"):
         shutil.copy(file, tmp_path)
-    monkeypatch.setattr(machine_code, "__file__", str(tmp_path / "machine" / "machine_code.py"))
+    monkeypatch.setattr(ahead, "__file__", str(tmp_path / "machine" / "ahead.py"))
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "code"))
-    machine_code._source.cache_clear()
+    ahead.source.cache_clear()
     yield tmp_path
-    machine_code._source.cache_clear()
+    ahead.source.cache_clear()
 
 
 def doubled() -> Any:
@@ -77,7 +77,7 @@ def test_a_change_of_another_module_makes_entries_invalid(folder: Path, module: 
     (before,) = entries(folder)
     file = folder / module
     file.write_text(file.read_text() + "\n_CHANGED = 1\n")
-    machine_code._source.cache_clear()
+    ahead.source.cache_clear()
     doubled()(np.ones(3, np.float32))
     assert len({before, *entries(folder)}) == 2
 

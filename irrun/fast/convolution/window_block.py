@@ -11,10 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from llvmlite import ir
-
 from irrun.fast.block import FORMS, Form, at, int64, repeated, widened
-from irrun.fast.machine.late import cgutils, emitted, literal, types
+from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS
 
 __all__ = ["AVERAGE", "DENSE", "DEPTHWISE", "MAXIMUM", "window_block"]

@@ -10,10 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from llvmlite import ir
-
 from irrun.fast.block import at, int64, repeated
-from irrun.fast.machine.late import cgutils, emitted, literal, types
+from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import VECTOR
 
 __all__ = ["FILTERS", "evaluate_tile", "interpolate_tile"]

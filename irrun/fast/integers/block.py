@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
-from llvmlite import ir
-
 from irrun.fast.block import at, int64
 from irrun.fast.integers.dots import BYTES, DOT, Dot
-from irrun.fast.machine.late import cgutils, emitted, literal, types
+from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import ROWS, VECTORS
 
 __all__ = ["IntegerBlock", "Row", "integer_block"]

@@ -9,9 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from llvmlite import ir
-
-from irrun.fast.machine.late import cgutils
+from irrun.fast.machine.late import cgutils, ir
 from irrun.fast.machine.processor import VECTOR, has
 
 __all__ = ["BYTES", "DOT", "DOTS", "Dot", "repeated"]

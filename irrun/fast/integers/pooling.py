@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
-from llvmlite import ir
 
 from irrun.fast.block import at, int64
 from irrun.fast.convolution.windows import each_table, geometry_of
 from irrun.fast.functions import contracted
 from irrun.fast.integers.dots import BYTES
-from irrun.fast.machine.late import cgutils, emitted, types
+from irrun.fast.machine.late import cgutils, emitted, ir, types
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, VECTOR, compiled
 from irrun.fast.machine.sharing import share

@@ -47,10 +47,10 @@ _ALIGNMENT_BYTES: Final = 64
 _SCALARS: Final = {"bool": types.boolean, "int": types.int64, "float": types.float64, "float32": types.float32}
 
 
-def compile(dispatcher: Any, arguments: Sequence[ArgumentType], name: str) -> bytes:
+def compile(dispatcher: Any, arguments: Sequence[ArgumentType], name: str, *, shared: bool = False) -> bytes:
     """Return an object file whose function ``name`` is an entry of a function for arguments of these types.
 
-    Raises numba's errors if the function cannot be compiled.
+    The file is for this process, or for a ``shared`` library. Raises numba's errors if the function cannot be compiled.
     """
     flags: Any = Flags()
     dispatcher.targetdescr.options.parse_as_flags(flags, dispatcher.targetoptions)
@@ -71,7 +71,7 @@ def compile(dispatcher: Any, arguments: Sequence[ArgumentType], name: str) -> by
     module.verify()
     if missing := [f.name for f in module.functions if f.is_declaration and f.name.startswith(("NRT_", "numba"))]:
         raise RuntimeError(f"{name} calls {', '.join(missing)}, which processes without numba lack")
-    return target_machine().emit_object(module)
+    return target_machine(shared=shared).emit_object(module)
 
 
 def _type(argument: ArgumentType) -> Any:

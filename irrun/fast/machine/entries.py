@@ -6,14 +6,19 @@ An entry is the function that Python calls (see ``compiling``, which makes it, a
 from __future__ import annotations
 
 import os
+import platform
 from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
-import llvmlite.binding as llvm
 import numpy as np
 
-__all__ = ["FAILED", "MAX_ARGUMENT_BYTES", "OTHER_TYPES", "SCALARS", "ArgumentType", "processor", "target_machine"]
+from irrun.fast.machine import ahead
+
+__all__ = [
+    "FAILED", "MAX_ARGUMENT_BYTES", "OTHER_TYPES", "SCALARS", "ArgumentType", "architecture", "processor",
+    "target_machine",
+]  # fmt: skip
 
 SCALARS: Final[tuple[type, ...]] = (bool, int, float, np.float32)
 """The types of numbers that a kernel accepts. An entry finds their addresses in its second argument, after that of
@@ -29,29 +34,47 @@ ArgumentType = tuple[str, int, bool] | str
 number."""
 
 
+def architecture() -> str:
+    """Return the name of the architecture as LLVM writes it: ``x86_64`` or ``aarch64``, for example."""
+    machine = platform.machine().lower()
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
+
+
 @cache
 def processor() -> tuple[str, str]:
     """Return the name of the processor to compile for, and its features as LLVM writes them: ``+avx2,-avx512f``.
 
-    As for numba, NUMBA_CPU_NAME and NUMBA_CPU_FEATURES take the place of what this machine has.
+    As for numba, NUMBA_CPU_NAME and NUMBA_CPU_FEATURES take the place of what this machine has. Where machine code that
+    was made ahead of time is used, kernels that are compiled beside it use no more than its features.
     """
     name, features = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
+    if name is not None and features is not None:
+        return name, features
+    if name is None and features is None and (library := ahead.library()) is not None:
+        return library.target.cpu, library.target.features
+    import llvmlite.binding as llvm
+
     if features is None:
         features = llvm.get_host_cpu_features().flatten() if name is None else ""
     return name or llvm.get_host_cpu_name(), features
 
 
-def target_machine() -> Any:
-    """Return what LLVM needs to make code for ``processor()``."""
+def target_machine(*, shared: bool = False) -> Any:
+    """Return what LLVM needs to make code for ``processor()``: for this process, or ``shared`` for a library."""
+    import llvmlite.binding as llvm
+
     _initialise()
     name, features = processor()
     return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
-        name, features, opt=3, codemodel="jitdefault", jit=True
-    )
+        name, features, opt=3, reloc="pic" if shared else "default",
+        codemodel="small" if shared else "jitdefault", jit=not shared,
+    )  # fmt: skip
 
 
 @cache
 def _initialise() -> None:
+    import llvmlite.binding as llvm
+
     with suppress(RuntimeError):  # newer versions of llvmlite need no call
         llvm.initialize()
     llvm.initialize_native_target()

@@ -1,13 +1,14 @@
-"""Functions that compiled code calls. Importing them imports nothing of numba: numba sees them when it compiles."""
+"""What only compiling needs. Importing it imports nothing of numba, and works where numba is not installed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import Any, Final, TypeVar, cast
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-__all__ = ["Late", "array_at", "cgutils", "emitted", "inlined", "jitted", "literal", "types"]
+__all__ = ["Late", "array_at", "cgutils", "emitted", "inlined", "ir", "jitted", "literal", "types"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -77,6 +78,21 @@ class _Module:
     def __getattr__(self, name: str) -> Any:
         return getattr(import_module(self._name), name)
 
+
+class _Nothing:
+    """Stands for ``llvmlite.ir`` and for the types that modules make of it, where llvmlite is not installed."""
+
+    def __getattr__(self, name: str) -> _Nothing:
+        return self
+
+    def __call__(self, *arguments: Any, **named: Any) -> _Nothing:
+        return self
+
+
+if TYPE_CHECKING or find_spec("llvmlite") is not None:
+    from llvmlite import ir
+else:
+    ir = _Nothing()
 
 types: Final[Any] = _Module("numba.types")
 cgutils: Final[Any] = _Module("numba.core.cgutils")

@@ -1,15 +1,15 @@
-"""Kernels as machine code, which is loaded from disk, or compiled by numba and kept on disk.
+"""Kernels as machine code, which was made ahead of time, is loaded from disk, or is compiled by numba and kept on disk.
 
 numba is imported only to compile. Loading machine code and calling it takes llvmlite alone, a fifth of the time and
-half of the memory. An entry on disk is the object file of a kernel for one combination of argument types and one kind
-of processor. It belongs to the source text of all kernels, because a kernel contains code of other modules. It appears
-whole or not at all, so that any number of processes may compile at the same time.
+half of the memory; what was made ahead of time (see ``ahead``) takes neither. An entry on disk is the object file of a
+kernel for one combination of argument types and one kind of processor. It belongs to the source text of all kernels,
+because a kernel contains code of other modules. It appears whole or not at all, so that any number of processes may
+compile at the same time.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import mmap
 import os
 import re
@@ -24,11 +24,12 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final
 
-import llvmlite.binding as llvm
 import numpy as np
 
-from irrun.base.compiling import COMPILING
+from irrun.base.compiling import COMPILING, NotCompiled
 from irrun.base.forking import UNFORKED
+from irrun.fast.machine import ahead
+from irrun.fast.machine.ahead import digest, source
 from irrun.fast.machine.entries import FAILED, SCALARS, ArgumentType, processor, target_machine
 from irrun.fast.machine.late import Late, jitted
 from irrun.files import kernels_folder, require_own
@@ -89,9 +90,17 @@ class MachineCode(Late):
         return result
 
     def _load(self, types: tuple[ArgumentType, ...]) -> _Entry:
-        """Return the entry for these types, from disk if it is there."""
-        key = _digest(repr((_processor(), types)).encode()).hex()
-        name = f"{self.base}.{_source()}.{key}"
+        """Return the entry for these types: made ahead of time, from disk, or compiled.
+
+        Raises NotCompiled if it is not there, and numba is not installed.
+        """
+        made = ahead.library()
+        if made is not None and (address := made.address(self.base, types)) is not None:
+            return _entry(address)
+        if find_spec("numba") is None:
+            raise NotCompiled(f"{self.base} for {', '.join(map(str, types))}")
+        key = digest(repr((_processor(), types)).encode()).hex()
+        name = f"{self.base}.{source()}.{key}"
         folder = self._folder
         with suppress(OSError):
             if folder is not None and (code := _read(folder / f"{name}.o")) is not None:
@@ -114,7 +123,7 @@ class MachineCode(Late):
         oldest = time.time() - _KEPT_SECONDS
         unfinished = time.time() - _UNFINISHED_SECONDS
         for file in folder.glob(f"{self.base}.*"):
-            is_other = file.suffix == ".o" and not file.name.startswith(f"{self.base}.{_source()}.")
+            is_other = file.suffix == ".o" and not file.name.startswith(f"{self.base}.{source()}.")
             with suppress(OSError):
                 if file.stat().st_mtime < (oldest if is_other else unfinished if file.suffix == ".tmp" else 0):
                     file.unlink()
@@ -136,7 +145,7 @@ def _read(file: Path) -> bytes | None:
         require_own(os.fstat(opened.fileno()), str(file))
         data = opened.read()
     code = data[_DIGEST_BYTES:]
-    return code if _digest(code) == data[:_DIGEST_BYTES] else None
+    return code if digest(code) == data[:_DIGEST_BYTES] else None
 
 
 def _write(file: Path, code: bytes) -> None:
@@ -144,16 +153,12 @@ def _write(file: Path, code: bytes) -> None:
     file.parent.mkdir(mode=0o700, exist_ok=True)
     require_own(file.parent.stat(), str(file.parent))
     with NamedTemporaryFile(dir=file.parent, prefix=f"{file.name}.", suffix=".tmp", delete=False) as written:
-        written.write(_digest(code) + code)
+        written.write(digest(code) + code)
     os.replace(written.name, file)
 
 
 _DIGEST_BYTES: Final = 8
 """Bytes of a digest."""
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()  # unlike sha256, it needs nothing of OpenSSL
 
 
 def _plain(argument: Any) -> Any:
@@ -174,15 +179,10 @@ def _type(argument: Any) -> ArgumentType:
 
 
 @cache
-def _source() -> str:
-    """Return a digest of the source text of all compiled kernels."""
-    files = sorted(Path(__file__).parents[1].rglob("*.py"))
-    return _digest(b"".join(file.read_bytes() for file in files)).hex()
-
-
-@cache
 def _processor() -> str:
     """Return what machine code depends on beside the source text."""
+    import llvmlite.binding as llvm
+
     interpreter = sys.implementation.cache_tag, object.__basicsize__, struct.calcsize("P")
     return repr((llvm.get_process_triple(), processor(), interpreter, _numba()))
 
@@ -210,6 +210,9 @@ _USED: Final = (
 @cache
 def _linker() -> Any:
     """Return the engine that links object files into this process."""
+    import llvmlite.binding as llvm
+
+    _release_library()  # importing LLVM has read most of it
     machine = target_machine()
     for name in _USED:
         address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
@@ -222,12 +225,18 @@ def _linker() -> Any:
 
 def _linked(code: bytes, name: str) -> _Entry:
     """Return the function of this name in an object file."""
+    import llvmlite.binding as llvm
+
     engine = _linker()
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _release_library()
-    kind = ctypes.PYFUNCTYPE(ctypes.c_longlong, ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)
-    return kind(engine.get_function_address(name))
+    return _entry(engine.get_function_address(name))
+
+
+def _entry(address: int) -> _Entry:
+    """Return the function at an address."""
+    return ctypes.PYFUNCTYPE(ctypes.c_longlong, ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)(address)
 
 
 def _release_library() -> None:
@@ -248,6 +257,3 @@ def _unchanged(regions: Iterable[str], library: str) -> Iterator[tuple[int, int]
             found = re.search(r"^([0-9a-f]+)-([0-9a-f]+) r", region, re.MULTILINE)
             if found is not None:
                 yield int(found[1], 16), int(found[2], 16)
-
-
-_release_library()  # importing LLVM has read most of it

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
-import llvmlite.binding as llvm
 import numpy as np
-from llvmlite import ir
 
-from irrun.fast.machine.late import array_at, cgutils, emitted, inlined, types
+from irrun.fast.machine.entries import architecture
+from irrun.fast.machine.late import array_at, cgutils, emitted, inlined, ir, types
 from irrun.fast.machine.processor import compiled
 
 __all__ = [
@@ -96,7 +95,7 @@ look_at: Final = cast(Callable[[int], int], emitted(_look))
 
 _PAUSES: Final = {"x86_64": ("llvm.x86.sse2.pause", ()), "aarch64": ("llvm.aarch64.hint", (1,))}
 """The instruction by which a waiting loop leaves the core to another thread on it."""
-_PAUSE: Final = _PAUSES.get(llvm.get_process_triple().partition("-")[0])
+_PAUSE: Final = _PAUSES.get(architecture())
 
 
 def _pause(context: Any) -> Any:

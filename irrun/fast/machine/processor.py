@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
-import llvmlite.binding as llvm
-
-from irrun.fast.machine.entries import processor
+from irrun.fast.machine.entries import architecture, processor
 from irrun.fast.machine.machine_code import MachineCode
 
 __all__ = ["HALVES", "ROWS", "VECTOR", "VECTORS", "compiled", "has"]
@@ -25,9 +23,9 @@ VECTOR: Final = 16 if has("avx512f") else 8 if has("avx") else 4
 ROWS: Final = 6
 """Rows of a block of results that stays in registers. Such a block takes ``ROWS * VECTORS`` vectors, the row of weights
 ``VECTORS`` more, and the repeated element of the other matrix one."""
-VECTORS: Final = 4 if has("avx512f") or llvm.get_process_triple().startswith("aarch64") else 2
+VECTORS: Final = 4 if has("avx512f") or architecture() == "aarch64" else 2
 """Vectors of a row of that block: with AVX-512 and NEON, 32 registers hold 24 + 4 + 1, with AVX 16 hold 12 + 2 + 1."""
-HALVES: Final = has("f16c") or has("avx512f") or llvm.get_process_triple().startswith("aarch64")
+HALVES: Final = has("f16c") or has("avx512f") or architecture() == "aarch64"
 """Whether one instruction widens a vector of f16 to f32."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -11,14 +11,15 @@ import ctypes
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final, cast
 
 import numpy as np
-from llvmlite import ir
 
+from irrun.base.compiling import NotCompiled
 from irrun.fast.functions import contracted
 from irrun.fast.machine.entries import FAILED, MAX_ARGUMENT_BYTES
-from irrun.fast.machine.late import emitted, types
+from irrun.fast.machine.late import emitted, ir, types
 from irrun.fast.machine.machine_code import MachineCode
 from irrun.fast.machine.memory import add_to, address_of, data_address, exchange, look_at, lower, pause
 from irrun.fast.machine.processor import ROWS, compiled
@@ -195,7 +196,8 @@ def _watch(
 
 
 def _watch_before_sleep(seen: int) -> None:
-    _watch(_call, posted, running, seen, _LOOKS_BEFORE_SLEEP, _LOOKS_IN_RUN, _PAUSES_BEFORE_LOCK, YIELD)
+    with suppress(NotCompiled):  # the thread sleeps at once
+        _watch(_call, posted, running, seen, _LOOKS_BEFORE_SLEEP, _LOOKS_IN_RUN, _PAUSES_BEFORE_LOCK, YIELD)
 
 
 def _yielding() -> int:
