@@ -55,6 +55,13 @@ names = [step.kernel.algorithm for step in executable.plan.steps]
 np.save(sys.argv[3], outputs[1][0])
 print(json.dumps({"available": available, "algorithms": names, "said": [str(one.message) for one in said]}))
 """
+IMPORTS = """
+import importlib, pkgutil
+import irrun.fast
+for module in pkgutil.walk_packages(irrun.fast.__path__, "irrun.fast."):
+    if module.name != "irrun.fast.machine.compiling":
+        importlib.import_module(module.name)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +140,13 @@ def test_a_library_of_other_source_text_is_not_used(model: Path, package: Path, 
     (message,) = said["said"]  # type: ignore[misc]
     assert "those of another version of irrun" in message
     np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected(model), rtol=1e-4, atol=1e-5)
+
+
+def test_every_module_of_kernels_is_imported_without_numba(package: Path) -> None:
+    """All but the one that compiles."""
+    program = PROGRAM.partition("import json")[0] + IMPORTS
+    path = os.pathsep.join(map(str, [package, *IMPORTED]))
+    subprocess.run([sys.executable, "-c", program], cwd=package, env=os.environ | {"PYTHONPATH": path}, check=True)
 
 
 def test_without_the_package_there_are_no_compiled_kernels(model: Path, tmp_path: Path) -> None:
