@@ -37,6 +37,7 @@ def node_data(model: Model, title: str, values: Mapping[str, float], colours: Co
 
     ``values`` are by the names that comparisons use: the unique name of a layer, behind those of the layers whose
     bodies hold it (``loop/sum``). A name that is no layer of the model is left out. ``title`` names the data.
+    Values are rounded to four digits, because Model Explorer shows all digits of a number.
     """
     places: dict[str, tuple[str, str]] = {}
     _collect(model, graph_id(model), "", places)
@@ -44,8 +45,8 @@ def node_data(model: Model, title: str, values: Mapping[str, float], colours: Co
     for name, value in values.items():
         if name in places:
             graph, node = places[name]
-            finite = value if math.isfinite(value) else UNBOUNDED
-            found.setdefault(graph, {})[node] = {"value": finite}
+            rounded = float(f"{value:.4g}") if math.isfinite(value) else UNBOUNDED
+            found.setdefault(graph, {})[node] = {"value": rounded}
     return {graph: {"name": title, "results": results, **_COLOURS[colours]} for graph, results in found.items()}
 
 

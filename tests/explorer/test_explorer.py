@@ -108,9 +108,9 @@ def test_a_body_is_a_graph() -> None:
 
 def test_node_data() -> None:
     """Figures are keyed by graph and node. No JSON holds infinities, and names of no layer are left out."""
-    data = node_data(_loop(), "error", {"x": 0.5, "loop/inner": math.inf, "elsewhere": 1.0}, "errors")
+    data = node_data(_loop(), "error", {"x": 0.123456, "loop/inner": math.inf, "elsewhere": 1.0}, "errors")
     assert {graph: own["results"] for graph, own in data.items()} == {
-        "net": {"x": {"value": 0.5}},
+        "net": {"x": {"value": 0.1235}},
         "net/loop/body": {"inner": {"value": 1e30}},
     }
     assert {own["name"] for own in data.values()} == {"error"}

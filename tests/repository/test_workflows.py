@@ -55,7 +55,9 @@ def test_job(name: str) -> None:
     assert job["timeout-minutes"] <= 120
     for step in job["steps"]:
         assert ("uses" in step) != ("run" in step)
-        if "uses" in step:
+        if step.get("uses") == "./":
+            assert step.get("with", {}).keys() <= _load(ROOT / "action.yml")["inputs"].keys()
+        elif "uses" in step:
             assert re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v\d+)", step["uses"]), "pinned by major version"
     for script in _scripts(job):
         for command in commands(script):
