@@ -38,7 +38,7 @@ BUDGETS: Final = {
     "irrun/engines": 3_100,  # runtime graphs; transformations, saved; one table of kinds, with what each reads and shows
     "irrun/explorer": 250,
     "irrun/extensions": 7_600,  # patterns are bounded before they are compiled; internal operations
-    "irrun/fast": 7_100,  # with the passes of a plan that only compiled kernels need, and networks in integers
+    "irrun/fast": 7_600,  # with the passes of a plan that only compiled kernels need, and networks in integers
     "irrun/fleet": 1_950,
     "irrun/fuzz": 1_800,  # layers that are explained are taken out, and the rest is judged
     "irrun/genai": 2_200,  # texts of both sides; templates run in a process of their own; several texts at once

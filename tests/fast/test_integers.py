@@ -176,6 +176,16 @@ def test_result_in_f32() -> None:
 
 @needs_form
 @pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("channels", [8, 37])
+def test_data_with_channels_last(channels: int) -> None:
+    """As what f32 gives channels last."""
+    own, x = filters(20, channels, 2, 2), numbers(2, 5, 6, channels, step=IN.step)
+    node = own.node(IN.node(b.Transpose(b.parameter([2, 5, 6, channels], "f32"), [0, 3, 1, 2])))
+    check(node, x, own.of(IN.of(x.transpose(0, 3, 1, 2))), 1)
+
+
+@needs_form
+@pytest.mark.usefixtures("workers")
 def test_residuals() -> None:
     """Of a convolution, of its data, with and without a FakeQuantize before the sum, in both orders."""
     first, then, x = filters(24, 12, 1, 1), filters(24, 24, 1, 1), numbers(2, 12, 5, 5, step=IN.step)

@@ -9,7 +9,8 @@ import numpy as np
 
 from irrun.fast.convolution.window_block import DENSE, DEPTHWISE, window_block
 from irrun.fast.functions import contracted
-from irrun.fast.machine.memory import address_of
+from irrun.fast.machine.late import array_at
+from irrun.fast.machine.memory import address_of, longs_at
 from irrun.fast.machine.processor import ROWS, VECTOR, compiled
 from irrun.fast.panels import WIDTH
 from irrun.kernels.convolution.windows import Axis
@@ -179,6 +180,13 @@ def _find(data: np.ndarray, geometry: np.ndarray, first: int, count: int, nothin
     pixel = data.itemsize * channels
     next_y, next_x, step = near_y * broad * pixel, near_x * pixel, step_x * pixel
     high_windows, line_windows = geometry[8], geometry[9]
+    if down * across == step_y * step_x == 1 and high_windows == high and line_windows == broad:  # a pixel for each
+        begin, entries = address_of(data) + first * pixel, array_at(longs_at(address_of(table)), table.size)
+        for window in range(count):
+            entries[window] = begin + window * pixel
+        for window in range(count, -(-count // ROWS) * ROWS):
+            entries[window] = nothing
+        return
     image, place = divmod(first, high_windows * line_windows)
     window_y, window_x = divmod(place, line_windows)
     for block in range(-(-count // ROWS)):
@@ -187,10 +195,13 @@ def _find(data: np.ndarray, geometry: np.ndarray, first: int, count: int, nothin
         inside_y = top >= 0 and top + (down - 1) * near_y < high
         if inside_y and left >= 0 and right < broad and window_x + ROWS <= line_windows and (block + 1) * ROWS <= count:
             begin = address_of(data) + ((image * high + top) * broad + left) * pixel
+            entries = array_at(longs_at(address_of(table) + block * table.strides[0]), down * across * ROWS)
+            n = 0
             for i in range(down):
                 for j in range(across):
                     for row in range(ROWS):
-                        table[block, i * across + j, row] = begin + i * next_y + j * next_x + row * step
+                        entries[n + row] = begin + i * next_y + j * next_x + row * step
+                    n += ROWS
             window_x += ROWS
         else:
             for row in range(ROWS):
@@ -225,6 +236,15 @@ def _aim(
     pixel, other, nothing = out.itemsize * out.shape[3], residual.itemsize * residual.shape[3], address_of(rest)
     into, more = address_of(out), address_of(residual)
     step_y, step_x, first_y, first_x = geometry[10], geometry[11], geometry[12], geometry[13]
+    if step_y == step_x == 1 and geometry[8] == out.shape[1] and geometry[9] == out.shape[2]:  # one after the other
+        entries = array_at(longs_at(address_of(targets)), targets.size)
+        for window in range(count):
+            entries[3 * window] = into + (first + window) * pixel
+            entries[3 * window + 1] = more + (first + window) * other
+            entries[3 * window + 2] = nothing
+        for n in range(3 * count, -(-count // ROWS) * ROWS * 3):
+            entries[n] = nothing
+        return
     image, place = divmod(first, geometry[8] * geometry[9])
     y, x = divmod(place, geometry[9])
     for block in range(-(-count // ROWS)):

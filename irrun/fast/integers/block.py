@@ -16,7 +16,7 @@ from irrun.fast.integers.dots import BYTES, DOT, Dot
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import ROWS, VECTORS
 
-__all__ = ["IntegerBlock", "Row", "integer_block"]
+__all__ = ["IntegerBlock", "Row", "as_bytes", "integer_block"]
 
 
 class Row(IntEnum):
@@ -39,6 +39,8 @@ _I8: Final = ir.IntType(8)
 _I32: Final = ir.IntType(32)
 _I64: Final = ir.IntType(64)
 _BIT: Final = ir.IntType(1)
+_ROUNDING: Final = float(3 << 22)
+"""A number whose neighbours in f32 are 1 away."""
 _Vectors = Sequence[Sequence[ir.Value]]
 """The variable that holds a vector, for each window of a block and vector of channels."""
 
@@ -220,8 +222,7 @@ class IntegerBlock:
             for (place, _), row in zip(places, results):
                 result = self.clamped(builder.load(row[n]), Row.LOW, Row.HIGH, n)
                 if self.levels:
-                    level = builder.fptosi(self.rounded(result), self.dot.vector)
-                    self.write(builder.trunc(level, self.bytes), builder.add(place, of.column), n)
+                    self.write(as_bytes(builder, result), builder.add(place, of.column), n)
                 else:
                     self.write(result, builder.add(place, builder.mul(of.column, int64(4))), n)
 
@@ -271,3 +272,14 @@ class IntegerBlock:
                 name = f"llvm.masked.store.v{self.lanes}{kind}.p0"
                 store = self.function(name, ir.VoidType(), type, type.as_pointer(), _I32, self.masks)
                 builder.call(store, [value, place, ir.Constant(_I32, size), self.mask])
+
+
+def as_bytes(builder: Any, numbers: ir.Value) -> ir.Value:
+    """Return a vector of f32 from 0 to 255, rounded to bytes; a number in the middle between two becomes the even one.
+
+    The sum with a large number has the integer in its lowest bits.
+    """
+    type: Any = numbers.type  # type: ignore[attr-defined]
+    large = builder.fadd(numbers, ir.Constant(type, [_ROUNDING] * type.count))
+    bits = builder.bitcast(large, ir.VectorType(_I32, type.count))
+    return builder.trunc(bits, ir.VectorType(_I8, type.count))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +24,8 @@ __all__ = ["UNLIMITED", "After", "IntegerFilters", "convolution"]
 UNLIMITED: Final = (-math.inf, math.inf)
 _FASTER: Final = 4
 """How many times as fast a product of bytes is as one of f32, by which work is measured."""
+_MAX_JOINED_BYTES: Final = 8
+"""The most bytes of a pixel for which the taps of a row are joined: a tap alone would be too short a loop."""
 _MAX_PRODUCTS: Final = 1 << 16
 """The most products of a sum: 255 * 128 times as many are within i32."""
 
@@ -99,21 +101,27 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
     input after data and filters, if a residual is added, are levels of the shape of the output.
     """
     assert DOT is not None
-    groups, outs, ins = filters.codes.shape[:3]
-    channels = groups * outs
+    groups, outs, ins, *kernel = filters.codes.shape
+    channels, size = groups * outs, padded(groups * ins)
     shape = batch, axes[0].out, axes[1].out, channels if after.grid is None else padded(channels)
     dtype = np.float32 if after.grid is None else np.uint8
-    depthwise = filters.is_depthwise
-    panels = _by_channel(filters.codes) if depthwise else _by_group(filters.codes)
     sums = filters.codes.sum((2, 3, 4), dtype=np.int64).ravel()
     numbers = after.numbers(grid.step * filters.scales).astype(np.float32)
-    numbers[Row.START].view(np.int32)[:] = sums * ((0 if depthwise else DOT.offset) - grid.zero)
-    rows = _in_panels(numbers.reshape(len(Row), 1 if depthwise else groups, -1))
-    nothing = np.zeros(padded(groups * ins), np.uint8)
+    numbers[Row.START].view(np.int32)[:] = sums * ((0 if filters.is_depthwise else DOT.offset) - grid.zero)
+    rows = _in_panels(numbers.reshape(len(Row), 1 if filters.is_depthwise else groups, -1))
+    nothing = np.zeros(size, np.uint8)
     nothing[: groups * ins] = grid.zero
+    codes = filters.codes
+    joins = groups == 1 and size <= _MAX_JOINED_BYTES and kernel[1] > 1 and axes[1].dilation == 1
+    if joins:  # the taps of a row are one after the other in memory
+        wide = np.zeros((1, outs, kernel[0], kernel[1], size), np.int8)
+        wide[..., :ins] = codes.transpose(0, 1, 3, 4, 2)
+        codes = wide.reshape(1, outs, kernel[0], 1, -1).transpose(0, 1, 4, 2, 3)
+    depthwise = filters.is_depthwise
+    panels = _by_channel(codes) if depthwise else _by_group(codes)
     rounds, adds = after.first is not None, after.residual is not None
-    more = (channels,) if depthwise else (groups, outs, -(-ins // BYTES))
-    geometry, windows = geometry_of(axes[0], axes[1]), math.prod(shape[:3])
+    more = (channels,) if depthwise else (groups, outs, -(-codes.shape[2] // BYTES))
+    geometry, windows = geometry_of(*(map(_joined, axes, (False, True)) if joins else axes)), math.prod(shape[:3])
     flops = 2 * filters.codes.size * windows
     function = convolve_bytes_depthwise if depthwise else convolve_bytes
 
@@ -122,11 +130,12 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
     ) -> np.ndarray:
         whole = np.empty(shape, dtype) if out is None else out
         other = data if residual is None else residual
+        seen = _with_pads(data, axes, nothing) if joins else data
         share(
             function,
             windows,
             flops // _FASTER,
-            data,
+            seen,
             nothing,
             panels,
             rows,
@@ -142,6 +151,22 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
 
     name = "integers, depthwise" if depthwise else "integers"
     return Kernel(call, name, out="whole", flops=flops, packing=Packing((1,), panels.nbytes + rows.nbytes))
+
+
+def _joined(axis: Axis, is_line: bool) -> Axis:
+    """Return an axis whose pads are in the data, and whose taps are one if they are joined."""
+    return replace(axis, begin=0, end=0, kernel=1 if is_line else axis.kernel)
+
+
+def _with_pads(data: np.ndarray, axes: tuple[Axis, ...], nothing: np.ndarray) -> np.ndarray:
+    """Return a copy of levels with their pads."""
+    high, broad = (axis.begin + axis.size + axis.end for axis in axes)
+    pixel = np.dtype(np.uint32 if len(nothing) == 4 else np.uint64)
+    whole = np.empty((len(data), high, broad), pixel)
+    whole[:] = nothing.view(pixel)
+    rows, line = (slice(axis.begin, axis.begin + axis.size) for axis in axes)
+    whole[:, rows, line] = data.view(pixel)[..., 0]
+    return whole.view(np.uint8).reshape(len(data), high, broad, -1)
 
 
 def _by_group(codes: np.ndarray) -> np.ndarray:

@@ -10,8 +10,9 @@ import numpy as np
 
 from irrun.fast.functions import Number, contracted
 from irrun.fast.integers.dots import BYTES
-from irrun.fast.machine.memory import data_address, row_at
-from irrun.fast.machine.processor import compiled
+from irrun.fast.integers.encode_block import encode_planes, encode_row
+from irrun.fast.machine.memory import address_of, data_address, row_at
+from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.fast.machine.sharing import share
 from irrun.opdef import Kernel
 
@@ -106,19 +107,41 @@ def _encode(
     first: int,
     last: int,
 ) -> None:
-    """Fill the rows ``first`` to ``last`` of ``levels`` u8 [pixels, padded channels]."""
-    channels = numbers.shape[1]
+    """Fill the rows ``first`` to ``last`` of ``levels`` u8 [pixels, padded channels].
+
+    ``data`` is the address of f32, whose channels and pixels are so many numbers apart. ``numbers`` f32 [2, channels]
+    holds factors and addends.
+    """
+    channels, width = numbers.shape[1], levels.shape[1]
+    scale, shift = address_of(numbers), address_of(numbers) + 4 * channels
     if channels_apart == 1:
+        whole = channels // VECTOR * VECTOR
         for pixel in range(first, last):
-            row = row_at(data + 4 * pixel * pixels_apart, channels)
-            for c in range(channels):
+            begin = data + 4 * pixel * pixels_apart
+            encode_row(begin, address_of(levels) + pixel * width, whole, scale, shift, top)
+            row = row_at(begin, channels)
+            for c in range(whole, channels):
                 levels[pixel, c] = _level(row[c], numbers[0, c], numbers[1, c], top)
     else:
-        for c in range(channels):
-            row = row_at(data + 4 * c * channels_apart, last)
-            scale, shift = numbers[0, c], numbers[1, c]
-            for pixel in range(first, last):
-                levels[pixel, c] = _level(row[pixel], scale, shift, top)
+        whole = first + (last - first) // VECTOR * VECTOR
+        for c in range(0, channels, BYTES):
+            begin, planes = data + 4 * c * channels_apart, min(BYTES, channels - c)
+            into, numbers_at = address_of(levels) + c, 4 * c
+            encode_planes(
+                begin + 4 * first,
+                4 * channels_apart,
+                planes,
+                into + first * width,
+                width,
+                whole - first,
+                scale + numbers_at,
+                shift + numbers_at,
+                top,
+            )
+            for plane in range(c, c + planes):
+                row = row_at(data + 4 * plane * channels_apart, last)
+                for pixel in range(whole, last):
+                    levels[pixel, plane] = _level(row[pixel], numbers[0, plane], numbers[1, plane], top)
 
 
 @contracted
