@@ -127,12 +127,17 @@ def _block(
 
 
 def _sums(
-    builder: Any, shape: tuple[int, int], form: Form, a: ir.Value, lda: ir.Value, b: ir.Value, ldb: ir.Value,
+    builder: Any,
+    shape: tuple[int, int],
+    form: Form,
+    a: ir.Value,
+    lda: ir.Value,
+    b: ir.Value,
+    ldb: ir.Value,
     depth: ir.Value,
-) -> list[list[ir.Value]]:  # fmt: skip
+) -> list[list[ir.Value]]:
     """Multiply rows by panels, and return the vectors of the results of each row: see ``_multiply_block``."""
     rows, panels = shape
-    fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_FLOATS, [_FLOATS] * 3), _FMA)
     begins = [at(builder, a, builder.mul(lda, int64(4 * row)), _F32) for row in range(rows)]
     before, loop, done = builder.block, builder.append_basic_block("depth"), builder.append_basic_block("done")
     builder.branch(loop)
@@ -147,7 +152,7 @@ def _sums(
     added: list[list[ir.Value]] = []
     for begin, row in zip(begins, sums):
         element = repeated(builder, builder.load(builder.gep(begin, [k]), align=4))
-        added.append([builder.call(fma, [element, vector, sum]) for vector, sum in zip(vectors, row)])
+        added.append([fused(builder, element, vector, sum) for vector, sum in zip(vectors, row)])
     following = builder.add(k, int64(1)), builder.add(address, int64(_row_bytes(form)))
     for phi, first, next in ((k, int64(0), following[0]), (address, b, following[1])):
         phi.add_incoming(first, before)
@@ -200,9 +205,8 @@ def _multiply_codes(
         _codes(builder, shape, form, zero_form, *arguments[4:])
         return context.get_dummy_value()
 
-    return types.void(
-        rows, panels, weights, zeros, a, lda, b, ldb, sums, shifts, scales, c, ldc, groups, size
-    ), generate  # fmt: skip
+    given = rows, panels, weights, zeros, a, lda, b, ldb, sums, shifts, scales, c, ldc, groups, size
+    return types.void(*given), generate
 
 
 multiply_codes: Final[Callable[..., None]] = emitted(_multiply_codes, prefer_literal=True)
@@ -237,8 +241,14 @@ def _codes(
 
 
 def _unpack_block(
-    context: Any, weights: Any, b: Any, zeros: Any, scales: Any, c: Any, depth: Any,
-) -> Any:  # fmt: skip
+    context: Any,
+    weights: Any,
+    b: Any,
+    zeros: Any,
+    scales: Any,
+    c: Any,
+    depth: Any,
+) -> Any:
     """Store ``(codes - zeros) * scales`` in ``c``, a panel of ``depth`` > 0 rows of f32.
 
     All but ``depth`` are addresses: ``b`` of a panel as in ``multiply_block``, ``zeros`` and ``scales`` of one row of
@@ -285,6 +295,12 @@ def int64(number: int) -> ir.Constant:
 def at(builder: Any, address: ir.Value, offset: ir.Value, type: ir.Type) -> ir.Value:
     """Return the pointer to a ``type`` at ``offset`` bytes from an address."""
     return builder.inttoptr(builder.add(address, offset), type.as_pointer())
+
+
+def fused(builder: Any, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+    """Return ``a * b + c`` of vectors, rounded once."""
+    fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_FLOATS, [_FLOATS] * 3), _FMA)
+    return builder.call(fma, [a, b, c])
 
 
 def repeated(builder: Any, element: ir.Value) -> ir.Value:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import numpy as np
+from llvmlite import ir
 
+from irrun.fast.block import at, fused, int64, repeated
 from irrun.fast.functions import contracted, summing
-from irrun.fast.machine.memory import data_address, row_at
-from irrun.fast.machine.processor import compiled
+from irrun.fast.machine.late import cgutils, emitted, literal, types
+from irrun.fast.machine.memory import address_of, data_address, row_at
+from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.fast.machine.sharing import share
 from irrun.fast.normalization import weigh
 
@@ -30,14 +34,15 @@ def attend_in_place(
     All but the mask are f32: ``query`` is [B, H, L, E], ``key`` [B, G, S, E], ``value`` [B, G, S, Ev] and ``out``
     [B, H, L, Ev], where head h of the queries attends to head ``h * G // H`` of the keys and values. The mask is f32 or
     boolean and broadcasts to [B, H, L, S]; a mask of more axes is left to others. Keys and values are read in place:
-    the rows of a head have to follow each other in memory.
+    the rows of a head have to follow each other in memory. ``out`` is contiguous.
     """
     if not (query.ndim == key.ndim == value.ndim == 4):
         return False
     batch, heads, queries, width = query.shape
     groups, keys = key.shape[1], key.shape[2]
     fits = key.shape == (batch, groups, keys, width) and value.shape[:3] == (batch, groups, keys)
-    if not fits or not key.size or not value.size or heads % groups or not (_in_rows(key) and _in_rows(value)):
+    in_rows = _in_rows(key) and _in_rows(value) and out.flags.c_contiguous
+    if not fits or not key.size or not value.size or heads % groups or not in_rows:
         return False
     added, shown = _NONE
     if mask is not None:
@@ -68,12 +73,124 @@ def _in_rows(array: np.ndarray) -> bool:
     return strides[3] == size and (strides[2] == size * array.shape[3] or array.shape[2] == 1)
 
 
-@summing
-def _dot(a: np.ndarray, b: np.ndarray) -> np.float32:
-    total = _ZERO
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
+_FLOATS: Final = ir.VectorType(ir.FloatType(), VECTOR)
+_I64: Final = ir.IntType(64)
+_KEYS: Final = 4
+"""Keys that a query is multiplied with at once: each of their sums waits for its own addition."""
+_VECTORS: Final = 4
+"""Vectors of a value that are summed up at once, for the same reason."""
+
+
+def _dots(context: Any, keys: Any, a: Any, b: Any, apart: Any, width: Any, c: Any) -> Any:
+    """Store the products of a row with ``keys`` rows, which is literal, at the address ``c``.
+
+    ``a`` and ``b`` are addresses of rows of ``width`` floats, a multiple of ``VECTOR``. The rows from ``b`` on are
+    ``apart`` bytes apart.
+    """
+    count = literal(keys)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        a, b, apart, width, c = arguments[1:]
+        places = [builder.add(b, builder.mul(apart, int64(n))) for n in range(count)]
+        zeros = [ir.Constant(_FLOATS, [0.0] * VECTOR)] * count
+
+        def step(offset: ir.Value, sums: Sequence[ir.Value]) -> list[ir.Value]:
+            row = builder.load(at(builder, a, offset, _FLOATS), align=4)
+            loads = (builder.load(at(builder, place, offset, _FLOATS), align=4) for place in places)
+            return [fused(builder, row, load, sum) for load, sum in zip(loads, sums)]
+
+        sums = _summed(builder, builder.mul(width, int64(4)), 4 * VECTOR, zeros, step)
+        kind = ir.FunctionType(ir.FloatType(), [ir.FloatType(), _FLOATS])
+        reduce = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fadd.v{VECTOR}f32")
+        for n, sum in enumerate(sums):
+            total = builder.call(reduce, [ir.Constant(ir.FloatType(), -0.0), sum], fastmath=("reassoc",))
+            builder.store(total, at(builder, c, int64(4 * n), ir.FloatType()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(keys, a, b, apart, width, c), generate
+
+
+def _weighted(context: Any, vectors: Any, weights: Any, count: Any, b: Any, apart: Any, c: Any) -> Any:
+    """Store the sum of ``count`` rows, each times its weight, at the address ``c``.
+
+    The rows from the address ``b`` on have ``vectors`` vectors, which is literal, and are ``apart`` bytes apart.
+    """
+    wide = range(literal(vectors))
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        weights, count, b, apart, c = arguments[1:]
+        zeros = [ir.Constant(_FLOATS, [0.0] * VECTOR)] * len(wide)
+
+        def step(offset: ir.Value, sums: Sequence[ir.Value]) -> list[ir.Value]:
+            weight = repeated(builder, builder.load(at(builder, weights, offset, ir.FloatType()), align=4))
+            row = builder.add(b, builder.mul(builder.udiv(offset, int64(4)), apart))
+            loads = (builder.load(at(builder, row, int64(4 * VECTOR * n), _FLOATS), align=4) for n in wide)
+            return [fused(builder, weight, load, sum) for load, sum in zip(loads, sums)]
+
+        for n, sum in enumerate(_summed(builder, builder.mul(count, int64(4)), 4, zeros, step)):
+            builder.store(sum, at(builder, c, int64(4 * VECTOR * n), _FLOATS), align=4)
+        return context.get_dummy_value()
+
+    return types.void(vectors, weights, count, b, apart, c), generate
+
+
+_dots_of: Final[Callable[..., None]] = emitted(_dots, prefer_literal=True)
+_weighted_sum: Final[Callable[..., None]] = emitted(_weighted, prefer_literal=True)
+
+
+_Adding = Callable[[ir.Value, Sequence[ir.Value]], list[ir.Value]]
+
+
+def _summed(builder: Any, end: ir.Value, by: int, sums: Sequence[ir.Value], step: _Adding) -> list[ir.Value]:
+    """Emit ``sums = step(offset, sums)`` for the offsets from 0 to before ``end``, and return the last sums."""
+    before, head = builder.block, builder.append_basic_block("head")
+    body, done = builder.append_basic_block("body"), builder.append_basic_block("done")
+    builder.branch(head)
+    builder.position_at_end(head)
+    offset, held = builder.phi(_I64), [builder.phi(_FLOATS) for _ in sums]
+    builder.cbranch(builder.icmp_signed("<", offset, end), body, done)
+    builder.position_at_end(body)
+    added = step(offset, held)
+    for phi, first, next in zip((offset, *held), (int64(0), *sums), (builder.add(offset, int64(by)), *added)):
+        phi.add_incoming(first, before)
+        phi.add_incoming(next, body)
+    builder.branch(head)
+    builder.position_at_end(done)
+    return held
+
+
+@contracted
+def _score(query: int, key: int, apart: int, width: int, keys: int, scores: int) -> None:
+    """Store the products of a query with its keys. All but ``apart``, ``width`` and ``keys`` are addresses."""
+    whole = width // VECTOR * VECTOR
+    for s in range(0, keys // _KEYS * _KEYS, _KEYS):
+        _dots_of(_KEYS, query, key + s * apart, apart, whole, scores + 4 * s)
+    for s in range(keys // _KEYS * _KEYS, keys):
+        _dots_of(1, query, key + s * apart, apart, whole, scores + 4 * s)
+    if whole < width:
+        row, rest = row_at(scores, keys), row_at(query, width)
+        for s in range(keys):
+            across = row_at(key + s * apart, width)
+            for i in range(whole, width):
+                row[s] += rest[i] * across[i]
+
+
+@contracted
+def _mix(weights: int, keys: int, value: int, apart: int, width: int, sums: int) -> None:
+    """Store the sum of the values, each times its weight. All but ``keys``, ``apart`` and ``width`` are addresses."""
+    whole, some = width // VECTOR * VECTOR, width // (_VECTORS * VECTOR) * _VECTORS * VECTOR
+    for column in range(0, some, _VECTORS * VECTOR):
+        _weighted_sum(_VECTORS, weights, keys, value + 4 * column, apart, sums + 4 * column)
+    for column in range(some, whole, VECTOR):
+        _weighted_sum(1, weights, keys, value + 4 * column, apart, sums + 4 * column)
+    if whole < width:
+        row, factors = row_at(sums, width), row_at(weights, keys)
+        for i in range(whole, width):
+            row[i] = _ZERO
+        for s in range(keys):
+            across = row_at(value + s * apart, width)
+            for i in range(whole, width):
+                row[i] += across[i] * factors[s]
 
 
 @compiled
@@ -89,35 +206,25 @@ def _attend(
     heads, queries, width = query.shape[1:]
     wide = out.shape[3]
     rows = heads // groups * queries  # a group attends to its keys in rows: head by head, query by query
-    scaled = np.empty((rows, width), np.float32)
+    scaled = np.empty(width, np.float32)
     weights = np.empty((rows, keys), np.float32)
-    sums = np.empty((rows, wide), np.float32)
     for group in range(first, last):
         b, g = group // groups, group % groups
-        at = key + b * key_batch + g * key_group
         for row in range(rows):
             h, q = g * (heads // groups) + row // queries, row % queries
             for i in range(width):
-                scaled[row, i] = query[b, h, q, i] * scale
-        for s in range(keys):
-            across = row_at(at + 4 * s * width, width)
-            for row in range(rows):
-                weights[row, s] = _dot(scaled[row], across)
-        for row in range(rows):
-            h, q = g * (heads // groups) + row // queries, row % queries
+                scaled[i] = query[b, h, q, i] * scale
+            of = address_of(weights) + 4 * row * keys
+            _score(address_of(scaled), key + b * key_batch + g * key_group, 4 * width, width, keys, of)
             _add(weights[row], added[_at(added, b, 0), _at(added, h, 1), _at(added, q, 2)])
             _hide(weights[row], shown[_at(shown, b, 0), _at(shown, h, 1), _at(shown, q, 2)])
             factor = _ONE / weigh(weights[row])
             for s in range(keys):
                 weights[row, s] *= factor
-        at = value + b * value_batch + g * value_group
-        sums[:] = 0
-        for s in range(keys):
-            across = row_at(at + 4 * s * wide, wide)
-            for row in range(rows):
-                _add_times(sums[row], across, weights[row, s])
         for row in range(rows):
-            out[b, g * (heads // groups) + row // queries, row % queries] = sums[row]
+            place = address_of(out) + 4 * wide * ((b * heads + g * (heads // groups)) * queries + row)
+            of = address_of(weights) + 4 * row * keys
+            _mix(of, keys, value + b * value_batch + g * value_group, 4 * wide, wide, place)
 
 
 @contracted
@@ -137,12 +244,9 @@ def _add(row: np.ndarray, mask: np.ndarray) -> None:
 
 @summing
 def _hide(row: np.ndarray, mask: np.ndarray) -> None:
-    for s in range(row.size):
-        if not mask[min(s, mask.size - 1)]:
-            row[s] += _HIDDEN
-
-
-@summing
-def _add_times(sums: np.ndarray, row: np.ndarray, weight: float) -> None:
-    for i in range(row.size):
-        sums[i] += row[i] * weight
+    if mask.size == 1:
+        if not mask[0]:
+            row += _HIDDEN
+    else:
+        for s in range(row.size):
+            row[s] += _ZERO if mask[s] else _HIDDEN

@@ -157,9 +157,12 @@ def whole_along(function: InPlace, axes: tuple[int, ...], rows: Callable[..., Ca
     ) -> np.ndarray:
         if out is None:
             out = np.empty(x.shape, x.dtype)
-        filled = out
+        filled, work = out, 8 * x.nbytes
+        if on_tile_ready is ignore_tile and x.nbytes <= BLOCK_BYTES and not shared(work):
+            function(x, filled)
+            return filled
         fill = reporting(lambda index: function(x[index], filled[index]), filled, on_tile_ready)
-        each_block(fill, x.shape, x.itemsize, BLOCK_BYTES, work=8 * x.nbytes, whole=axes)
+        each_block(fill, x.shape, x.itemsize, BLOCK_BYTES, work=work, whole=axes)
         return filled
 
     return Kernel(call, "in blocks", out="tiles", joins=Joins(row_calls=rows, row_inputs=(0,)))

@@ -31,7 +31,13 @@ def attention(
 @pytest.mark.parametrize("masked", ["", "boolean", "added", "one for all keys", "for each head"])
 @pytest.mark.parametrize(
     ("batch", "heads", "groups", "queries", "keys", "width", "wide"),
-    [(1, 12, 4, 1, 49, 64, 64), (2, 6, 2, 3, 17, 5, 9), (1, 3, 3, 4, 1, 8, 16), (3, 4, 1, 2, 40, 33, 7)],
+    [
+        (1, 12, 4, 1, 49, 64, 64),
+        (2, 6, 2, 3, 17, 5, 9),
+        (1, 3, 3, 4, 1, 8, 16),
+        (3, 4, 1, 2, 40, 33, 7),
+        (1, 4, 2, 1, 10, 80, 117),
+    ],
     ids=str,
 )
 def test_attention(
@@ -49,8 +55,10 @@ def test_attention(
     }[masked]
     if mask is not None and mask.dtype == np.bool_:
         mask[..., 0] = True
-    out = np.empty((batch, heads, queries, wide), np.float32)
+    around = np.full((batch + 2, heads, queries, wide), 7, np.float32)
+    out = around[1:-1]
     assert attend_in_place(query, key, value, mask, 0.3, out)
+    assert (around[[0, -1]] == 7).all()
     np.testing.assert_allclose(out, attention(query, key, value, mask, 0.3), rtol=2e-6, atol=2e-6)
 
 
@@ -85,3 +93,8 @@ def test_a_hidden_key_counts_nothing_however_large_its_score() -> None:
 )
 def test_what_it_cannot_do_is_left_to_others(key: np.ndarray, value: np.ndarray, mask: np.ndarray | None) -> None:
     assert not attend_in_place(normal(1, 4, 1, 5), key, value, mask, 1, np.empty((1, 4, 1, 4), np.float32))
+
+
+def test_a_result_that_is_not_contiguous_is_left_to_others() -> None:
+    out = np.empty((1, 4, 1, 8), np.float32)[..., ::2]
+    assert not attend_in_place(normal(1, 4, 1, 5), normal(1, 2, 3, 5), normal(1, 2, 3, 4), None, 1, out)
