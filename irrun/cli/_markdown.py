@@ -43,7 +43,7 @@ def comment(difference: Difference, *, everything: bool) -> str:
     layers = [layer for layer in difference.layers if everything or not layer.follows]
     shown, others = _difference.folded(layers)
     if shown:
-        page.add("", *_mermaid.flowchart(shown))
+        page.add("", *_mermaid.flowchart(shown, layers))
     rows = [_row("", "model", "", difference.model)] if difference.model else []
     page.table([*rows, *map(_layer_row, shown)])
     for kind, folded in sorted(others.items(), key=lambda item: len(item[1])):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
 from irrun.base.text import printable
@@ -37,12 +37,13 @@ class _Node(NamedTuple):
     b: int | None
 
 
-def flowchart(layers: Sequence[LayerDifference]) -> list[str]:
+def flowchart(layers: Sequence[LayerDifference], differing: Sequence[LayerDifference]) -> list[str]:
     """Return the lines of a fenced block with a flowchart of the first of the layers, and a line that explains it.
 
-    Unchanged constants are left out. A layer that does not fit in with its neighbours ends the picture.
+    Unchanged constants are left out. A layer that does not fit in with its neighbours ends the picture. ``differing``
+    are all layers that differ: a neighbour that is one of them has its colour.
     """
-    picture = _Picture()
+    picture = _Picture(differing)
     drawn = 0
     for layer in layers:
         if not picture.add(layer):
@@ -106,10 +107,11 @@ class _Side:
 
 
 class _Picture:
-    """The nodes of a picture, in the order of their lines, with the difference of those that differ."""
+    """The nodes of a picture, in the order of their lines."""
 
-    def __init__(self) -> None:
-        self.nodes: dict[_Node, LayerDifference | None] = {}
+    def __init__(self, differing: Iterable[LayerDifference]) -> None:
+        self.nodes: dict[_Node, None] = {}
+        self._statuses = {_node(layer): layer.status for layer in differing}
         self.is_cut = False
         self._sides: dict[Matching, tuple[_Side, _Side]] = {}
         self._inside: dict[Matching, str] = {}
@@ -118,16 +120,14 @@ class _Picture:
         """Add a layer and its neighbours, and return True; or return False if they are too many."""
         place = layer.a or layer.b
         assert place is not None
-        own = _Node(layer.matching, layer.a and layer.a.id, layer.b and layer.b.id)
+        own = _node(layer)
         sides = self._neighbours(own)
         neighbours = [node for side in sides for node in side[:_MAX_NEIGHBOURS]]
         if len({own, *neighbours, *self.nodes}) > _MAX_NODES:
             return False
         self.is_cut |= any(len(side) > _MAX_NEIGHBOURS for side in sides)
         self._inside.setdefault(layer.matching, place.inside)
-        self.nodes[own] = layer
-        for node in neighbours:
-            self.nodes.setdefault(node, None)
+        self.nodes |= dict.fromkeys((own, *neighbours))
         return True
 
     def _neighbours(self, node: _Node) -> tuple[list[_Node], list[_Node]]:
@@ -143,10 +143,10 @@ class _Picture:
         """Yield the lines of the nodes, those of a body in a box of its own."""
         names = shortened([printable(_layers(node)[-1].name) for node in self.nodes], _NAME_CHARS)
         boxes: dict[Matching, list[str]] = {}
-        for number, ((node, difference), name) in enumerate(zip(self.nodes.items(), names)):
+        for number, (node, name) in enumerate(zip(self.nodes, names)):
             types = dict.fromkeys(printable(layer.type) for layer in _layers(node))
             label = f"{_text(' → '.join(types))}<br/>{_text(name)}"
-            status = f":::{difference.status}" if difference else ""
+            status = f":::{self._statuses[node]}" if node in self._statuses else ""
             boxes.setdefault(node.matching, []).append(f'n{number}["{label}"]{status}')
         for number, (matching, lines) in enumerate(boxes.items()):
             inside = _text(printable(self._inside[matching]))
@@ -165,6 +165,10 @@ class _Picture:
             are_in_both = None not in (*begin, *end)
             lines.append(f"n{numbers[begin]} {_ARROWS[name] if are_in_both else '-->'} n{numbers[end]}")
         return lines
+
+
+def _node(layer: LayerDifference) -> _Node:
+    return _Node(layer.matching, layer.a and layer.a.id, layer.b and layer.b.id)
 
 
 def _layers(node: _Node) -> list[Layer]:

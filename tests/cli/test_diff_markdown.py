@@ -188,3 +188,17 @@ def test_a_body_is_a_box(call: Any, tmp_path: Path) -> None:
     lines = call("diff", "a.xml", "b.xml", "--format", "markdown").stdout.splitlines()
     box = lines[lines.index('subgraph body0["loop/1/body"]') :]
     assert 'n0["Tanh → Sigmoid<br/>inner"]:::changed' in box[: box.index("end")]
+
+
+def test_a_folded_neighbour_has_its_colour(call: Any, tmp_path: Path) -> None:
+    """Three of thirty removed layers are listed. The next one in the chain is drawn beside them, as removed."""
+    for name, count in (("a", 30), ("b", 0)):
+        x = b.parameter([2, 2], name="x")
+        for n in range(count):
+            x = b.ReLU(x, name=f"relu{n}")
+        irrun.save_model(b.model({"y": b.Tanh(x, name="tanh")}), tmp_path / f"{name}.xml")
+    text = call("diff", "a.xml", "b.xml", "--format", "markdown").stdout
+    assert "<summary>27 more: <code>- ReLU</code></summary>" in text
+    nodes = re.findall(r'^n\d+\["ReLU<br/>(\w+)"\](.*)$', text, re.MULTILINE)
+    assert ("relu3", ":::removed") in nodes
+    assert {status for _, status in nodes} == {":::removed"}
