@@ -29,7 +29,7 @@ BUDGETS: Final = {
     "irrun/base": 1_050,  # with the places and contents of caches, and of elements by byte
     "irrun/build": 1_200,
     "irrun/checking": 3_100,  # with runtime options
-    "irrun/cli": 8_900,  # options of one meaning, pictures, classes, results in files; tables whose names all differ
+    "irrun/cli": 8_950,  # options of one meaning, pictures, classes, results in files; tables whose names all differ
     "irrun/compat": 3_650,
     "irrun/conformance": 1_450,  # claims of engines, causes of failures
     "irrun/debug": 13_000,  # budgets of error, runtime graphs, compressed weights, tokens, schedules of a server
@@ -56,8 +56,8 @@ BUDGETS: Final = {
     "irrun/surgery": 850,
     "irrun/testing": 950,
     "irrun/types": 850,
-    "tests": 66_550,  # internal operations, editors, widths of tables
-    "tools": 9_900,  # kernel_calls, planted_faults, adjudication, pairs, served models
+    "tests": 67_000,  # internal operations, editors, widths of tables
+    "tools": 10_300,  # kernel_calls, planted_faults, adjudication, pairs, served models
     "benchmarks": 2_700,  # lanes, the state of decoders, budgets of networks
 }
 """The most lines of Python of each folder. A change that needs more raises the number here, and says why."""

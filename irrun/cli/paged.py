@@ -50,7 +50,7 @@ def command(stateful: str, paged: str, tokens: int, block_size: int, calls: str 
     attention, as openvino.save_model writes it. irrun runs both on two random prompts: whole, in permuted blocks, in
     pieces, in calls that continue one prompt and begin another, with a block that both prompts share, and after a block
     has been evicted. The logits of each token must be those of the stateful model. For the first token that differs,
-    its block and the first layer that differs are named.
+    its block, the first layer that differs and the cause are named.
 
     Exit status: 0 both agree, 1 they differ, 2 bad usage, an unreadable file or other inputs.
     """
@@ -84,5 +84,7 @@ def _print(out: Console, found: Serving) -> None:
             fault = schedule.fault
             place = f"call {fault.call}, sequence {fault.sequence}, token {fault.position}"
             out.print(f"{schedule.name}: {place} (block {fault.block}, slot {fault.slot}): {fault.difference:.3g}")
-            layer = "the logits alone" if fault.layer is None else f"{found.paged}:{fault.line}: {fault.layer}"
-            out.print(f"  first differs in {printable(layer)}")
+            if fault.layer is not None:
+                out.print(f"  first differs in {found.paged}:{fault.line}: {printable(fault.layer)}")
+            if fault.cause is not None:
+                out.print(f"  {printable(fault.cause)}")

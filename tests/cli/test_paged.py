@@ -83,21 +83,27 @@ def _weight(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("plant", "schedule", "position", "block"),
-    [(_scale, "whole prompts", 1, 0), (_window, "whole prompts", 33, 1), (_weight, "whole prompts", 0, 0)],
+    ("plant", "position", "block", "cause"),
+    [
+        (_scale, 1, 0, r'(scale is 0.5; 0.353553 gives the value of "|the constant ".*" \(input 9\) is 0.5 at )'),
+        (_window, 33, 1, 'sliding_window is 33; 68 or more, or 0, gives the value of "'),
+        (_weight, 0, 0, r'the constant ".*" \(input 1\) is 9 at \[0, 0\], not '),
+    ],
 )
 def test_a_planted_fault(
-    folder: Path, tmp_path: Path, plant: Callable[[Path], str], schedule: str, position: int, block: int
+    folder: Path, tmp_path: Path, plant: Callable[[Path], str], position: int, block: int, cause: str
 ) -> None:
     """A wrong scale shows at the second token, a window of 33 tokens at token 33, which is the second of block 1."""
     for suffix in (".xml", ".bin"):
         shutil.copy(folder / f"paged{suffix}", tmp_path / f"broken{suffix}")
     layer = plant(tmp_path)
     found = serving(str(folder / "stateful.xml"), str(tmp_path / "broken.xml"))
-    faults = [(s.name, s.fault) for s in found.schedules if s.fault is not None]
     assert not found.agrees
-    name, fault = faults[0]
-    assert (name, fault.position, fault.block, fault.layer) == (schedule, position, block, layer)
+    first = found.schedules[0]
+    assert first.name == "whole prompts"
+    assert first.fault is not None
+    assert (first.fault.position, first.fault.block, first.fault.layer) == (position, block, layer)
+    assert re.match(cause, first.fault.cause or "")
 
 
 def test_other_models(call: Any) -> None:
@@ -136,6 +142,48 @@ def test_recorded_calls(folder: Path, tmp_path: Path, call: Any) -> None:
     found = json.loads(done.stdout)
     assert done.exit_code == 0
     assert [(s["name"], s["calls"], s["tokens"]) for s in found["schedules"]] == [("recorded calls", 2, 41)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "cause"),
+    [
+        ({"1_past_lens": np.array([39], np.int32)}, "call 1: past_lens[0] is 39, not 40; corrected, the token agrees"),
+        ({"1_position_ids": np.array([7])}, "call 1: position_ids[0] is 7, not 40; corrected, the token agrees"),
+        ({"1_max_context_len": np.array(20, np.int32)}, "call 1: max_context_len is 20, not 41; corrected, the token"),
+        (
+            {"1_block_indices": np.array([1, 0], np.int32)},
+            "the keys of block 1, slots 0 to 31, are zeros, which no call has written; block 2 holds those of tokens "
+            "0 to 31 of sequence 0",
+        ),
+        (
+            {"1_block_indices": np.array([2, 2], np.int32)},
+            "the keys of block 2, slots 0 to 7, are those of tokens 0 to 7 of sequence 0; block 0 holds those of tokens "
+            "32 to 39 of sequence 0",
+        ),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
+)  # fmt: skip
+def test_faults_in_calls(folder: Path, tmp_path: Path, call: Any, changed: dict[str, Any], cause: str) -> None:
+    calls = _calls(tmp_path / "calls.npz", **changed)
+    done = call("paged", str(folder / "stateful.xml"), str(folder / "paged.xml"), "--calls", str(calls))
+    assert done.exit_code == 1
+    assert cause in " ".join(done.stdout.split())
+
+
+def test_a_lost_row(folder: Path, tmp_path: Path, call: Any) -> None:
+    """A server that moves caches passes them again, here the keys without those of token 5, in slot 5 of block 2."""
+    models = str(folder / "stateful.xml"), str(folder / "paged.xml")
+    calls = _calls(tmp_path / "calls.npz")
+    with np.load(calls) as file:
+        first = {name[2:]: file[name] for name in file.files if name.startswith("0.") and name != "0.sequences"}
+    executable = irrun.compile(models[1])
+    blank = {f"{kind}_cache.{n}": np.zeros((3, 4, 32, 8), np.float32) for kind in ("key", "value") for n in (0, 1)}
+    executable({**first, **blank})
+    keys = executable.state["key_cache.1"].copy()
+    keys[2, :, 5] = 0
+    done = call("paged", *models, "--calls", str(_calls(calls, **{"1_key_cache.1": keys})))
+    assert done.exit_code == 1
+    assert "the keys of block 2, slots 5, are zeros" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(

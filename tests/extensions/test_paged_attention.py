@@ -389,3 +389,22 @@ def test_a_file_serves(tmp_path: Path) -> None:
         close(averages, dense(one, one.done, one.done + count)[0])
         one.done += count
     assert (model.state["key_cache"][8] == one.key[4:8].swapaxes(0, 1)).all()
+
+
+@pytest.mark.parametrize("count", [5, 1])
+def test_keys_that_another_layer_has_written(count: int) -> None:
+    """Without write_kv_cache, other new keys and values change nothing: those in the caches count."""
+    server, sequence = Server(), Sequence.random(4, 8, [3, 5])
+    server.call([(sequence, 8 - count)])
+    inputs = server.inputs([(sequence, count)])
+    expected, _, _, *written = PagedAttentionExtension().run(*inputs)
+    others = [inputs[0], inputs[1] + 1, inputs[2] - 1, *written, *inputs[5:]]
+    op = PagedAttentionExtension(write_kv_cache=False)
+    found, _, _, *kept = op.run(*others)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert all(np.array_equal(a, b) for a, b in zip(kept, written))
+    given = [cache.copy() for cache in written]
+    request = Request(tuple(map(Value.of, others)), outputs=1)
+    row, *_ = op.prepare(request).call(*others[:3], *given, *others[5:])
+    np.testing.assert_allclose(row, expected, atol=1e-6)
+    assert all(np.array_equal(a, b) for a, b in zip(given, written))

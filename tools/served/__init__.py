@@ -1,5 +1,6 @@
 """Make small random language models of many families, and run each as a server does: its stateful and its paged form.
 
 ``python -m tools served [NAME …]`` prints a line for each family, and needs the extra `networks` (torch,
-transformers). ``--save`` also writes the table of docs/internal-operations.md. ``--keep FOLDER`` keeps the models.
+transformers). ``--keep FOLDER`` keeps the models. ``--faults 40 1`` plants 40 faults with seed 1 into paged graphs and
+into the tables of a server, and prints whether ``irrun paged`` names layer and cause of each.
 """

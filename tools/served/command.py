@@ -20,6 +20,7 @@ import irrun
 from irrun.debug.paged import serving
 from irrun.debug.paged.calls import plans
 from irrun.debug.paged.sides import Paged, Stateful, rows
+from served import planting
 from served.export import exported, rewritten
 from served.models import FAMILIES, VOCABULARY, built
 
@@ -53,12 +54,10 @@ class Outcome:
 def outcome(name: str, folder: Path) -> Outcome:
     """Make a family, rewrite it, and run both forms under all schedules, and the paged form in OpenVINO."""
     stateful, paged = folder / f"{name}.xml", folder / f"{name}-paged.xml"
-    ov.save_model(exported(built(name)), stateful, compress_to_fp16=False)
     try:
-        model = rewritten(stateful)
+        model = made(name, folder)
     except RuntimeError as error:
         return Outcome(name, "", refusal=[line for line in str(error).splitlines() if line][-1])
-    ov.save_model(model, paged, compress_to_fp16=False)
     counts = Counter(node.get_type_name() for node in model.get_ops() if node.get_type_name().startswith("Paged"))
     found = serving(str(stateful), str(paged), tokens=TOKENS, slots=SLOTS)
     agreeing = sum(schedule.fault is None for schedule in found.schedules)
@@ -98,6 +97,30 @@ def _against_openvino(model: ov.Model, stateful: Path, paged: Path) -> float:
     return worst / largest
 
 
+def made(name: str, folder: Path) -> ov.Model:
+    """Save a family and its paged form, and return the latter. Raises RuntimeError if OpenVINO does not rewrite it."""
+    stateful = folder / f"{name}.xml"
+    ov.save_model(exported(built(name)), stateful, compress_to_fp16=False)
+    model = rewritten(stateful)
+    ov.save_model(model, folder / f"{name}-paged.xml", compress_to_fp16=False)
+    return model
+
+
+def _planted(count: int, seed: int, keep: Path | None) -> int:
+    """Plant faults, print what `irrun paged` says of each, and return 1 if it names fewer than 95 %."""
+    with tempfile.TemporaryDirectory(prefix="served-") as name:
+        folder = keep or Path(name)
+        for family in planting.FAMILIES:
+            if not (folder / f"{family}-paged.xml").exists():
+                made(family, folder)
+        named = 0
+        for verdict in planting.verdicts(count, seed, folder):
+            named += verdict.is_named
+            print(verdict.line, flush=True)
+    print(f"{named} of {count} faults are named with layer and cause")
+    return int(named < 0.95 * count)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table. Return 1 if a family is rewritten, and irrun and OpenVINO run it differently."""
     warnings.filterwarnings("ignore")
@@ -105,7 +128,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools served")
     parser.add_argument("names", nargs="*", choices=[[], *FAMILIES], metavar="NAME")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the models there")
+    parser.add_argument("--faults", type=int, nargs=2, metavar=("COUNT", "SEED"), help="plant faults instead")
     options = parser.parse_args(arguments)
+    if options.faults is not None:
+        return _planted(*options.faults, options.keep)
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="served-") as name:
         folder = options.keep or Path(name)

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from irrun.api import compile as compiled
-from irrun.debug.paged.calls import Plan, plans, recorded
-from irrun.debug.paged.sides import ATTENTION, Paged, Stateful, replay, rows
-from irrun.model import Layer
+from irrun.debug.paged.calls import Call, Plan, plans, recorded
+from irrun.debug.paged.causes import cause
+from irrun.debug.paged.inputs import wrong_input
+from irrun.debug.paged.scene import RELATIVE, Scene
+from irrun.debug.paged.sides import Paged, Stateful, replay, rows
+from irrun.diagnostics import IrrunError
 
 __all__ = ["Fault", "Schedule", "Serving", "serving"]
-
-_RELATIVE: Final = 1e-4
-"""The largest difference of a logit that is no fault, as a part of the largest logit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The first token whose logits differ: its place, and the first layer whose values differ for it."""
+    """The first token whose logits differ: its place, the first layer whose values differ for it, and why.
+
+    Layer and cause are known for the first schedule with a fault alone.
+    """
 
     call: int
     sequence: int
@@ -30,6 +34,8 @@ class Fault:
     difference: float
     layer: str | None
     line: int | None
+    cause: str | None
+    """What is wrong with the inputs or with the layer, if an explanation fits all values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,11 @@ def serving(
     blocks = 1 + max(int(table.max(initial=0)) for table in tables)
     caches = candidate.caches(reference, len(longest), slots, blocks)
     both = _Both(reference, candidate, caches, slots)
-    return Serving(stateful, paged, both.allowed(chosen[0]), tuple(both.run(plan) for plan in chosen))
+    schedules: list[Schedule] = []
+    for plan in chosen:
+        explains = all(schedule.fault is None for schedule in schedules)
+        schedules.append(both.run(plan, explains=explains))
+    return Serving(stateful, paged, both.allowed(chosen[0]), tuple(schedules))
 
 
 _TABLES: Final = ("block_indices", "la.block_indices")
@@ -106,10 +116,10 @@ class _Both:
     def allowed(self, plan: Plan) -> float:
         """Return the largest difference of a logit that is no fault."""
         pieces = [(plan.prompts[piece.sequence], piece) for call in plan.calls for piece in call.pieces]
-        return _RELATIVE * max(float(np.abs(self.stateful.logits(*piece)).max()) for piece in pieces)
+        return RELATIVE * max(float(np.abs(self.stateful.logits(*piece)).max()) for piece in pieces)
 
-    def run(self, plan: Plan) -> Schedule:
-        """Run the calls of a schedule up to the first fault."""
+    def run(self, plan: Plan, *, explains: bool) -> Schedule:
+        """Run the calls of a schedule up to the first fault, whose cause is looked for if it ``explains`` faults."""
         worst, tokens, passed, allowed = 0.0, 0, self.caches, self.allowed(plan)
         for number, call in enumerate(plan.calls):
             logits = rows(self.paged.run(call, passed)[0], call)
@@ -121,45 +131,37 @@ class _Both:
                 wrong = np.flatnonzero(~(differences <= allowed))
                 if wrong.size:
                     position = piece.begin + int(wrong[0])
-                    fault = self._fault(plan, number, call.pieces.index(piece), position, float(differences[wrong[0]]))
+                    at, size = (number, call.pieces.index(piece), position), float(differences[wrong[0]])
+                    fault = self._fault(plan, at, size, explains=explains)
                     return Schedule(plan.name, number + 1, tokens, worst, fault)
         return Schedule(plan.name, len(plan.calls), tokens, worst, None)
 
-    def _fault(self, plan: Plan, number: int, piece: int, position: int, difference: float) -> Fault:
-        """Return the fault of a token, with the first layer that differs: run all calls again, and look inside."""
-        call = plan.calls[number]
-        sequence = call.pieces[piece].sequence
-        layer = self._layer(plan, number, piece, position)
-        place = call.place(piece, position, self.slots)
-        line = None if layer is None else self.paged.model.model.source.line_of(layer.node)
-        return Fault(number, sequence, position, *place, difference, None if layer is None else layer.name, line)
+    def _fault(self, plan: Plan, at: tuple[int, int, int], difference: float, *, explains: bool) -> Fault:
+        """Return the fault of a token. Its cause takes further runs of all calls.
 
-    def _layer(self, plan: Plan, number: int, piece: int, position: int) -> Layer | None:
-        """Return the first layer of the paged model whose value for a token is not that of the stateful model."""
-        model, named = self.paged.model.model, {layer.name for layer in self.stateful.model.model.layers.values()}
-        ordered = [model.layers[id] for id in model.order]
-        layers = [layer for layer in ordered if layer.name in named or layer.type == ATTENTION]
-        names = [layer.name for layer in layers if layer.name in named]
-        call = plan.calls[number]
-        prompt = plan.prompts[call.pieces[piece].sequence]
-        inner = self.stateful.run(prompt[: position + 1], names)
-        passed = replay(self.paged, plan.calls[:number], self.caches)
-        taps = self.paged.run(call, passed, names).taps
-        row = sum(p.end - p.begin for p in call.pieces[:piece]) + position - call.pieces[piece].begin
-        total = sum(p.end - p.begin for p in call.pieces)
-        suspect: Layer | None = None
-        for layer in layers:
-            if layer.type == ATTENTION:
-                suspect = layer
-                continue
-            mine, theirs = taps.get(layer.name), inner.get(layer.name)
-            if mine is None or theirs is None or mine.dtype.kind != "f" or not mine.ndim or mine.shape[0] != total:
-                continue
-            if theirs.ndim < 2 or theirs.shape[:2] != (1, position + 1) or theirs[0, -1].size != mine[row].size:
-                continue
-            expected = theirs[0, -1].ravel()
-            allowed = _RELATIVE * max(np.abs(expected).max(initial=0), 1e-6)
-            if not np.abs(mine[row].ravel() - expected).max(initial=0) <= allowed:
-                return suspect or layer
-            suspect = None
-        return None
+        ``at`` is the number of the call, that of the piece in the call, and the position of the token.
+        """
+        number, part, position = at
+        call, layer, text = plan.calls[number], None, None
+        if explains:
+            wrong = wrong_input(plan, number, lambda calls: self._agrees(plan, calls, part, position))
+            if wrong is not None:
+                text = f"call {wrong[0]}: {wrong[1]}; corrected, the token agrees"
+            elif found := cause(Scene(self.stateful, self.paged, plan, self.caches, at, self.slots)):
+                layer, text = found.layer, found.text
+        place = call.place(part, position, self.slots)
+        line = None if layer is None else self.paged.model.model.source.line_of(layer.node)
+        name = None if layer is None else layer.name
+        return Fault(number, call.pieces[part].sequence, position, *place, difference, name, line, text)
+
+    def _agrees(self, plan: Plan, calls: Sequence[Call], part: int, position: int) -> bool:
+        """Return whether a token of the last call has the logits of the stateful model."""
+        try:
+            passed = replay(self.paged, calls[:-1], self.caches)
+            logits = rows(self.paged.run(calls[-1], passed)[0], calls[-1])[part]
+        except IrrunError:  # a correction of one input alone may contradict another one
+            return False
+        piece = calls[-1].pieces[part]
+        expected = self.stateful.logits(plan.prompts[piece.sequence], piece)
+        row = position - piece.begin
+        return bool(np.abs(logits[row] - expected[row]).max() <= self.allowed(plan))

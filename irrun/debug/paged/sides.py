@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.debug.difference.constants import constant
 from irrun.debug.paged.calls import INPUTS, Call, Piece
 from irrun.diagnostics import FeedError, diagnostic
 from irrun.model import Layer, Model
 from irrun.running.executor import Executable
 
-__all__ = ["ATTENTION", "STATES", "Paged", "Stateful", "names", "replay", "rows"]
+__all__ = ["ATTENTION", "STATES", "Paged", "Stateful", "contents", "names", "replay", "rows"]
 
 ATTENTION: Final = "PagedAttentionExtension"
 STATES: Final = {"PagedCausalConv1D": 1, "PagedGatedDeltaNet": 3, "PagedSelectiveSSM": 5}
@@ -88,6 +89,7 @@ class Paged:
     def __init__(self, model: Executable) -> None:
         self.model = model
         require(model.model, set(INPUTS))
+        self.unread: dict[str, np.ndarray] = {}
         if not self.layers(ATTENTION):
             raise unfit(model.model, f"the model has no layer {ATTENTION}")
 
@@ -107,8 +109,7 @@ class Paged:
 
     def constant(self, layer: Layer, position: int) -> np.ndarray | None:
         """Return an input of a layer, or None if it is not constant."""
-        feed = self.model.model.feeds[layer.id][position]
-        return None if feed is None else self.model.plan.values[feed].data
+        return contents(self.model, self.model.model.feeds[layer.id][position])
 
     def source(self, layer: Layer, position: int) -> Layer:
         """Return the layer that an input of a layer comes from."""
@@ -142,13 +143,38 @@ class Paged:
             if not all(dims):
                 raise unfit(self.model.model, f'the table "{source.name}" has the shape {shape}')
             caches[source.name] = np.zeros((blocks, *dims), np.float32)
+        self.unread = self._unread(caches)
         return caches
+
+    def _unread(self, caches: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return caches for inputs that no layer reads, because the graph is wrong: as others of their kind."""
+        found: dict[str, np.ndarray] = {}
+        for name in sorted(names(self.model.model) - caches.keys()):
+            kind, _, number = name.rpartition(".")
+            other = next(
+                (array for own, array in caches.items() if number.isdigit() and own.startswith(f"{kind}.")), None
+            )
+            if other is not None:
+                found[name] = other
+        return found
 
     def run(self, call: Call, caches: Mapping[str, np.ndarray], taps: Sequence[str] = ()) -> Any:
         """Return the outputs of a call. Without ``caches`` the model continues with those of the call before."""
         known = names(self.model.model)
         inputs = {name: array for name, array in call.inputs.items() if name in known}
-        return self.model({**caches, **inputs}, taps=taps)
+        return self.model({**self.unread, **caches, **inputs}, taps=taps)
+
+
+def contents(model: Executable, feed: tuple[int, int] | None) -> np.ndarray | None:
+    """Return the value of an output that is constant, or None."""
+    if feed is None:
+        return None
+    layer, value = model.model.layers[feed[0]], model.plan.values.get(feed)
+    data = None if value is None else value.data
+    if data is None and layer.type == "Const" and model.model.weights is not None:  # the plan knows small ones alone
+        found = constant(model.model, layer, model.model.weights)
+        data = None if found is None else found.elements(0, found.count).reshape(found.shape)
+    return None if data is None or data.dtype == object else data  # elements may be unknown dims
 
 
 def replay(paged: Paged, calls: Sequence[Call], caches: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:

@@ -54,6 +54,8 @@ class PagedAttentionExtension(Op):
       ``rotation_deltas`` names, for each block or for each token. The cache keeps the rotated keys.
     - ``xattention_threshold`` skips pairs of blocks of a single new sequence that have little weight.
 
+    Without ``write_kv_cache``, the caches already hold the new keys and values: a layer before has the same caches.
+
     Heads share keys and values in groups. The second output holds the sums of the weights of each position, for each
     sequence, over all heads and the last ``score_aggregation_window`` queries: all for a negative number, and the last
     one for an empty input. The third output holds, for each sequence with enough tokens, the differences of the keys
@@ -255,22 +257,27 @@ class PagedAttentionExtension(Op):
         return inputs[3].nbytes + inputs[4].nbytes
 
     def prepare(self, request: Request) -> Kernel:
+        writes = self.write_kv_cache
+
         def call(*inputs: np.ndarray) -> tuple[np.ndarray, ...]:
             caches = (cache if cache.flags.writeable else cache.copy() for cache in inputs[3:5])
             given, (keys, values) = dict(zip(_NAMES, inputs)), caches
-            outputs = _decoded(given, keys, values) if request.outputs == 1 else None
-            return _attention(given, keys, values, counts=request.outputs > 1) if outputs is None else outputs
+            outputs = _decoded(given, keys, values) if request.outputs == 1 and writes else None
+            if outputs is not None:
+                return outputs
+            return _attention(given, keys, values, counts=request.outputs > 1, writes=writes)
 
         return Kernel(call, "in place")
 
     def run(self, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
-        return _attention(dict(zip(_NAMES, inputs)), inputs[3].copy(), inputs[4].copy(), counts=True)
+        given, caches = dict(zip(_NAMES, inputs)), (inputs[3].copy(), inputs[4].copy())
+        return _attention(given, *caches, counts=True, writes=self.write_kv_cache)
 
 
 def _attention(
-    given: dict[str, np.ndarray], key_cache: np.ndarray, value_cache: np.ndarray, *, counts: bool
+    given: dict[str, np.ndarray], key_cache: np.ndarray, value_cache: np.ndarray, *, counts: bool, writes: bool
 ) -> tuple[np.ndarray, ...]:
-    """Return the outputs and the caches, into which the new keys and values are written.
+    """Return the outputs and the caches, into which the new keys and values are written if it ``writes``.
 
     Unless it ``counts``, nobody reads the second output, and it holds zeros.
     """
@@ -288,8 +295,9 @@ def _attention(
     tables = [given[name].tolist() for name in ("past_lens", "subsequence_begins", "block_indices_begins")]
     for sequence, (past, rows, table) in enumerate(zip(tables[0], pairwise(tables[1]), pairwise(tables[2]))):
         new, own = slice(*rows), given["block_indices"][slice(*table)]
-        write(key_cache, keys, own, past, key[new].reshape(rows[1] - rows[0], heads, keys.width))
-        write(value_cache, values, own, past, value[new].reshape(rows[1] - rows[0], heads, values.width))
+        if writes:
+            write(key_cache, keys, own, past, key[new].reshape(rows[1] - rows[0], heads, keys.width))
+            write(value_cache, values, own, past, value[new].reshape(rows[1] - rows[0], heads, values.width))
         length = past + rows[1] - rows[0]
         seen = read(key_cache, keys, own, length, work)
         bias = _bias(given, sequence, queries[new], seen, own, keys.slots)
