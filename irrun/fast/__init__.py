@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 from irrun.base.forking import UNFORKED
 from irrun.opdef import Kernel, Op, Request, is_custom
 
-__all__ = ["OFFERS", "available", "forms", "in_integers", "join", "kernel"]
+__all__ = ["OFFERS", "available", "forms", "has_integers", "in_integers", "join", "kernel"]
 
 _Flow = TypeVar("_Flow")
 
@@ -105,6 +105,11 @@ def join(flow: _Flow, context: object) -> _Flow:
     The arguments are the planner's ``Flow`` and ``Context``, which stand above this module.
     """
     return _module("passes").join(flow, context)
+
+
+def has_integers() -> bool:
+    """Return whether the processor has instructions for products of bytes, so that ``in_integers`` uses them."""
+    return _module("integers.dots").DOT is not None
 
 
 def in_integers(flow: _Flow, context: object) -> _Flow:

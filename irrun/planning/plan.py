@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, Kind, ModelError, Refused, UnsupportedError, diagnostic
-from irrun.fast import in_integers, join
+from irrun.fast import has_integers, in_integers, join
 from irrun.inference.bind import bind_all
 from irrun.inference.propagate import Bodies, Values, needed, propagate, refusal, wrong_output_count
 from irrun.model import Layer, Model
@@ -22,8 +22,8 @@ from irrun.planning.failures import kernel_failed, refuse_too_large
 from irrun.planning.flow import Context, Flow, Inputs, drop_unused
 from irrun.planning.fuse import fuse_elementwise
 from irrun.planning.layout import to_channels_last
-from irrun.planning.patterns import recognise_patterns
-from irrun.planning.steps import Plan, Planning, Step
+from irrun.planning.patterns import is_quantised, recognise_patterns
+from irrun.planning.steps import UNCHOSEN, Plan, Planning, Step
 from irrun.planning.stored import stored_constants
 from irrun.planning.views import merge_views
 
@@ -158,6 +158,7 @@ class _Layers:
     ) -> None:  # fmt: skip
         self.model, self.ops, self.slots, self.bodies = model, ops, slots, bodies
         self.constants, self.values, self.how = constants, constants.values, constants.how
+        self.in_integers = self.how.fuse and self.how.compiled and is_quantised(model) and has_integers()
         self.widened: dict[object, int] = {}  # bytes of each matrix that kernels hold as f32
 
     def step(self, id: int) -> Step | None:
@@ -212,6 +213,8 @@ class _Layers:
         op = self.ops[layer.id]
         if not self.how.specialise:
             return Kernel(op.run)
+        if self.in_integers and op.takes_stored == 1 and _is_i8(inputs[1]):
+            return UNCHOSEN
         wide = {
             (value.stored.raw.ctypes.data, value.stored.origin): 4 * prod(value.stored.shape)
             for value in inputs
@@ -302,6 +305,11 @@ def _without_large_contents(value: Value) -> Value:
     """Return a value without contents of more than ``_MAX_KEPT_ELEMENTS`` elements."""
     is_large = value.stored is not None or (value.data is not None and value.data.size > _MAX_KEPT_ELEMENTS)
     return Value(value.type, value.shape) if is_large else value
+
+
+def _is_i8(value: Value | None) -> bool:
+    """Return whether a constant stays as the file has it, in i8."""
+    return value is not None and value.stored is not None and value.stored.type.name == "i8"
 
 
 def _may_be_shape(value: Value) -> bool:

@@ -11,10 +11,18 @@ import numpy as np
 
 from irrun.inference.propagate import Values
 from irrun.model import Layer, Model
-from irrun.opdef import Kernel, Op
+from irrun.opdef import Kernel, Op, Packing
 from irrun.types import ElementType
 
-__all__ = ["Plan", "Planning", "Step"]
+__all__ = ["UNCHOSEN", "Plan", "Planning", "Step"]
+
+
+def _unchosen(*_: Any) -> Any:
+    raise AssertionError("no pass has chosen the kernel of a step")
+
+
+UNCHOSEN: Final = Kernel(_unchosen, packing=Packing((1,)))
+"""The kernel of a step until a pass chooses one: to choose two, and pack the weights for both, would take memory."""
 
 
 @dataclass(frozen=True, slots=True)

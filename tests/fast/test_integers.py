@@ -56,7 +56,8 @@ class Levels:
 
     def of(self, x: np.ndarray) -> np.ndarray:
         """The numbers to which FakeQuantize rounds: a number in the middle becomes an even level."""
-        step, zero = (np.reshape(n, (1, -1, 1, 1)).astype(np.float64) for n in (self.step, self.zero))
+        numbers = (np.asarray(n, np.float64) for n in (self.step, self.zero))
+        step, zero = (n.reshape(1, -1, 1, 1) if n.size > 1 else n for n in numbers)
         return (np.clip(np.rint(x / step + zero), 0, self.top) - zero) * step
 
 
@@ -172,6 +173,55 @@ def test_result_in_f32() -> None:
     node, wanted = b.Relu(b.Add(own.node(IN.node(p)), extra)), np.maximum(own.of(IN.of(x)) + extra, 0)
     check(node, x, wanted, 1)
     check(b.Add(OUT.node(node), node), x, OUT.of(wanted) + wanted, 1)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A matrix [columns, depth] as NNCF writes it; ``flips`` holds it the other way round."""
+
+    codes: np.ndarray
+    scales: np.ndarray
+    flips: bool = False
+
+    @property
+    def values(self) -> np.ndarray:
+        return self.codes * self.scales.astype(np.float64)[:, np.newaxis]
+
+    def node(self, x: Any) -> Any:
+        codes, scales = self.codes, self.scales.astype(np.float32)[:, np.newaxis]
+        codes, scales = (np.ascontiguousarray(codes.T), scales.T) if self.flips else (codes, scales)
+        numbers = b.Multiply(b.Convert(b.constant(codes, "i8"), destination_type="f32"), scales)
+        return b.MatMul(x, numbers, transpose_a=False, transpose_b=not self.flips)
+
+
+def matrix(columns: int, depth: int, flips: bool = False) -> Matrix:
+    codes = RANDOM.integers(-128, 128, (columns, depth), np.int8)
+    return Matrix(codes, 2.0 ** RANDOM.integers(-9, -6, columns), flips)
+
+
+@needs_form
+@pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("flips", [False, True])
+@pytest.mark.parametrize("shape", [(1, 70), (13, 70), (2, 5, 70), (2, 2, 3, 70)])
+def test_products(shape: tuple[int, ...], flips: bool) -> None:
+    """Of levels that a view shows, with a bias; two in turn; the levels between them are the f32 that others read."""
+    own, then, x = matrix(90, 70, flips), matrix(66, 90, flips), numbers(*shape, step=IN.step)
+    p, extra = b.parameter(list(shape), "f32"), bias(90).ravel()
+    check(own.node(IN.node(p)), x, IN.of(x) @ own.values.T, 1)
+    node, wanted = b.Relu(b.Add(own.node(IN.node(p)), extra)), np.maximum(IN.of(x) @ own.values.T + extra, 0)
+    check(OUT.node(node), x, OUT.of(wanted), 1)
+    check(then.node(OUT.node(node)), x, OUT.of(wanted) @ then.values.T, 2)
+    check(b.Negative(OUT.node(node)), x, -OUT.of(wanted), 1)
+    turned = b.Reshape(IN.node(p), np.array([-1, 70]), special_zero=False)
+    check(own.node(turned), x, IN.of(x).reshape(-1, 70) @ own.values.T, 1)
+
+
+@needs_form
+def test_product_of_the_channels_of_an_image() -> None:
+    """An image of levels, whose last axis is the columns of a product."""
+    filter, own, x = filters(12, 8, 1, 1), matrix(90, 70), numbers(1, 8, 4, 70, step=IN.step)
+    node = OUT.node(filter.node(IN.node(b.parameter([1, 8, 4, 70], "f32"))))
+    check(own.node(node), x, OUT.of(filter.of(IN.of(x))) @ own.values.T, 2)
 
 
 @needs_form

@@ -121,14 +121,15 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
     panels = _by_channel(codes) if depthwise else _by_group(codes)
     rounds, adds = after.first is not None, after.residual is not None
     more = (channels,) if depthwise else (groups, outs, -(-codes.shape[2] // BYTES))
-    geometry, windows = geometry_of(*(map(_joined, axes, (False, True)) if joins else axes)), math.prod(shape[:3])
+    rows_of, line = (_joined(axes[0], axes[0].kernel), _joined(axes[1], 1)) if joins else axes
+    geometry, windows = geometry_of(rows_of, line), math.prod(shape[:3])
     flops = 2 * filters.codes.size * windows
     function = convolve_bytes_depthwise if depthwise else convolve_bytes
 
     def call(
         data: np.ndarray, _: np.ndarray, residual: np.ndarray | None = None, *, out: np.ndarray | None = None
     ) -> np.ndarray:
-        whole = np.empty(shape, dtype) if out is None else out
+        whole = np.empty(shape, dtype) if out is None else out.reshape(shape)
         other = data if residual is None else residual
         seen = _with_pads(data, axes, nothing) if joins else data
         share(
@@ -147,15 +148,15 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
             adds,
             unit=ROWS,
         )
-        return whole
+        return whole if out is None else out
 
     name = "integers, depthwise" if depthwise else "integers"
     return Kernel(call, name, out="whole", flops=flops, packing=Packing((1,), panels.nbytes + rows.nbytes))
 
 
-def _joined(axis: Axis, is_line: bool) -> Axis:
-    """Return an axis whose pads are in the data, and whose taps are one if they are joined."""
-    return replace(axis, begin=0, end=0, kernel=1 if is_line else axis.kernel)
+def _joined(axis: Axis, kernel: int) -> Axis:
+    """Return an axis whose pads are in the data, with a kernel of another size."""
+    return replace(axis, begin=0, end=0, kernel=kernel)
 
 
 def _with_pads(data: np.ndarray, axes: tuple[Axis, ...], nothing: np.ndarray) -> np.ndarray:

@@ -67,30 +67,24 @@ class Grid:
         return self.step.size == 1
 
 
-def encoding(grid: Grid, shape: tuple[int, int, int, int]) -> Kernel:
-    """Return the kernel that gives the levels, channels last, of f32 of a shape (batch, channels, rows, columns)."""
-    top, (batch, channels, high, broad) = np.float32(grid.top), shape
+def encoding(grid: Grid, shape: tuple[int, int, int, int], is_rows: bool) -> Kernel:
+    """Return the kernel that gives levels u8 of a shape (batch, rows, columns, channels), whose channels are padded.
+
+    ``is_rows`` says whether the channels of the f32 are its last axis, and not its second one.
+    """
+    top, (batch, high, broad, channels) = np.float32(grid.top), shape
     numbers = np.ascontiguousarray(np.broadcast_to(np.array([grid.scale, grid.shift], np.float32), (2, channels)))
+    pixels = high * broad
 
     def call(data: np.ndarray, *_: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        whole = np.empty((batch, high, broad, padded(channels)), np.uint8) if out is None else out
-        last = data.transpose(0, 2, 3, 1)
-        if not last.flags.c_contiguous:
+        whole = np.empty((*shape[:3], padded(channels)), np.uint8) if out is None else out
+        is_last = is_rows or data.transpose(0, 2, 3, 1).flags.c_contiguous
+        apart = (1, channels) if is_last else (pixels, 1)
+        if is_rows or not is_last:
             data = np.ascontiguousarray(data)
-        apart = (high * broad, 1) if data.flags.c_contiguous else (1, channels)
-        pixels = high * broad
-        for image, levels in zip(data, whole):
-            share(
-                _encode,
-                pixels,
-                pixels * channels,
-                data_address(image),
-                apart[0],
-                apart[1],
-                levels.reshape(pixels, -1),
-                numbers,
-                top,
-            )
+        for image in range(batch):
+            begin, levels = data_address(data) + 4 * image * pixels * channels, whole[image].reshape(pixels, -1)
+            share(_encode, pixels, pixels * channels, begin, *apart, levels, numbers, top)
         return whole
 
     return Kernel(call, "to levels", out="whole")
@@ -152,12 +146,16 @@ def _level(x: Number, scale: Number, shift: Number, top: Number) -> Number:
     return np.uint8(np.int32(np.rint(place if place < top else top)))
 
 
-def decoding(grid: Grid, channels: int) -> Kernel:
-    """Return the kernel that gives the f32 (batch, channels, rows, columns) for which levels stand, as a view."""
+def decoding(grid: Grid, channels: int, rows: tuple[int, ...]) -> Kernel:
+    """Return the kernel that gives the f32 for which levels stand: of the shape ``rows`` if that is not empty.
+
+    Otherwise, it is a view (batch, channels, rows, columns).
+    """
     step, low = (numbers.astype(np.float32) for numbers in (grid.step, -grid.zero * grid.step))
 
     def call(levels: np.ndarray) -> np.ndarray:
         numbers = levels[..., :channels] * step
-        return np.add(numbers, low, out=numbers).transpose(0, 3, 1, 2)
+        np.add(numbers, low, out=numbers)
+        return numbers.reshape(rows) if rows else numbers.transpose(0, 3, 1, 2)
 
     return Kernel(call, "from levels")

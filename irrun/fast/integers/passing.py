@@ -1,12 +1,14 @@
-"""The pass of a plan that computes convolutions of levels in integers, and keeps the levels between them.
+"""The pass of a plan that computes convolutions and products of levels in integers, and keeps the levels between them.
 
 A FakeQuantize gives numbers for which levels stand, one byte each. A convolution of such numbers with filters that the
 file holds as i8 is a sum of products of bytes. What follows it, up to the next FakeQuantize, is computed before its
-results leave the registers, so that levels alone are written. Whatever else reads a value gets f32.
+results leave the registers, so that levels alone are written. Whatever else reads a value gets f32. The rows of a
+matrix are windows of a single pixel, whose channels are the columns.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,14 +18,16 @@ from irrun.fast.integers.convolution import UNLIMITED, After, IntegerFilters, co
 from irrun.fast.integers.dots import DOT
 from irrun.fast.integers.levels import Grid, decoding, encoding, padded
 from irrun.fast.integers.pooling import largest
+from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Kernel, Op, Value
+from irrun.planning import requests
 from irrun.planning.flow import Context, Flow, is_static
-from irrun.planning.steps import Step
+from irrun.planning.steps import UNCHOSEN, Step
 from irrun.types import ELEMENT_TYPES, PartialShape
 
 __all__ = ["to_integers"]
 
-_CONVOLUTIONS: Final = {"Convolution": 0, "GroupConvolution": 1}
+_LEADING: Final = {"Convolution": 0, "GroupConvolution": 1, "MatMul": 0}
 """The operations that are computed in integers, each with the axis of its filters that counts the output channels."""
 
 
@@ -53,7 +57,7 @@ class _Integers:
     def __init__(self, flow: Flow, context: Context) -> None:
         self.flow, self.context, self.values = flow, context, context.values
         self.grids: dict[int, Grid] = {}  # of each slot that levels may stand for
-        self.levels: dict[int, int] = {}  # the slot of its levels, as soon as a step fills it
+        self.levels: dict[tuple[int, bool], int] = {}  # the slot of its levels of an image, or of rows
         self.late: dict[int, Step] = {}  # steps that are made when their f32 is read
         self.gone: set[int] = set()  # positions of steps that others compute
         self.new: list[Step] = []
@@ -62,10 +66,10 @@ class _Integers:
         for position, step in enumerate(self.flow.steps):
             if position in self.gone:
                 continue
-            if grid := self.grid(step) or self.pooled(step):
+            if grid := self.grid(step) or self.passed(step):
                 self.grids[step.writes[0]] = grid
                 self.late[step.writes[0]] = step
-            elif not self.convolved(position, step):
+            elif not self.multiplied(position, step):
                 self.keep(step)
         for slot in self.flow.results:
             self.read(slot)
@@ -75,6 +79,10 @@ class _Integers:
         """Append a step that reads f32."""
         for slot in step.reads:
             self.read(slot)
+        if step.kernel is UNCHOSEN:
+            inputs = [None if slot < 0 else self.values[slot] for slot in step.reads]
+            step = replace(step, kernel=requests.kernel(step.op, inputs, len(step.writes), compiled=True))
+            self.context.release_if_large(inputs)
         self.new.append(step)
 
     def read(self, slot: int) -> None:
@@ -82,142 +90,162 @@ class _Integers:
         step = self.late.pop(slot, None)
         if step is None:
             return
-        if slot not in self.levels:
+        known = [is_rows for is_rows in (False, True) if (slot, is_rows) in self.levels]
+        if not known:
             self.keep(step)
             return
-        channels = self.shape(slot)[1]
-        self.new.append(_moving(step, self.levels[slot], slot, decoding(self.grids[slot], channels)))
+        (is_rows, *_), shape = known, self.values[slot].shape.static or ()
+        kernel = decoding(self.grids[slot], self.shape(slot, is_rows)[3], shape if is_rows else ())
+        self.new.append(_moving(step, self.levels[slot, is_rows], slot, kernel))
 
-    def levels_of(self, slot: int) -> int:
+    def levels_of(self, slot: int, is_rows: bool) -> int:
         """Return the slot of the levels of a slot that has a grid. Append the step that fills it, if there is none."""
-        if slot not in self.levels:
-            step = self.flow.steps[self.flow.made[slot]]
-            before = step.reads[0]
-            kernel = self.pooling(step)
-            if kernel is None:
-                self.read(before)
-                kernel = encoding(self.grids[slot], self.shape(slot))
-            else:
-                before = self.levels_of(before)
-            self.new.append(_moving(step, before, self.new_levels(slot), kernel))
-        return self.levels[slot]
+        if (slot, is_rows) in self.levels:
+            return self.levels[slot, is_rows]
+        step = self.flow.steps[self.flow.made[slot]]
+        kernel = None if is_rows else self.pooling(step)
+        if kernel is not None:
+            before = self.levels_of(step.reads[0], is_rows)
+        else:
+            # levels of another layout are the results of a step that computes the FakeQuantize, too
+            is_first = step.op.type == "FakeQuantize" and (slot, not is_rows) not in self.levels
+            before = step.reads[0] if is_first else slot
+            self.read(before)
+            kernel = encoding(self.grids[slot], self.shape(slot, is_rows), is_rows)
+        self.new.append(_moving(step, before, self.new_levels(slot, is_rows), kernel))
+        return self.levels[slot, is_rows]
 
-    def pooled(self, step: Step) -> Grid | None:
-        """Return the grid of a MaxPool of levels, or None for other steps."""
-        return None if self.pooling(step) is None else self.grids[step.reads[0]]
+    def passed(self, step: Step) -> Grid | None:
+        """Return the grid of what a MaxPool finds or a view shows of levels, or None for other steps."""
+        grid = self.grids.get(step.reads[0]) if step.reads else None
+        if grid is None or not is_static(step, self.values):
+            return None
+        return grid if (step.op.views and grid.is_single) or self.pooling(step) else None
 
     def pooling(self, step: Step) -> Kernel | None:
         """Return the kernel of a MaxPool of levels, or None for other steps."""
         op: Any = step.op
-        if op.type != "MaxPool" or len(step.writes) > 1 or step.reads[0] not in self.grids:
+        if op.type != "MaxPool" or len(step.writes) > 1 or self.values[step.reads[0]].rank != 4:
             return None
-        batch, channels, *sizes = self.shape(step.reads[0])
+        batch, *sizes, channels = self.shape(step.reads[0], False)
         return largest(op.axes(sizes, op.kernel), batch, padded(channels))
 
-    def new_levels(self, slot: int) -> int:
+    def new_levels(self, slot: int, is_rows: bool) -> int:
         """Return a new slot for the levels of a slot."""
-        batch, channels, high, broad = self.shape(slot)
-        value = Value(ELEMENT_TYPES["u8"], PartialShape.of((batch, high, broad, padded(channels))))
-        self.levels[slot] = self.context.add(value)
-        return self.levels[slot]
+        *pixels, channels = self.shape(slot, is_rows)
+        value = Value(ELEMENT_TYPES["u8"], PartialShape.of((*pixels, padded(channels))))
+        self.levels[slot, is_rows] = self.context.add(value)
+        return self.levels[slot, is_rows]
 
-    def shape(self, slot: int) -> tuple[int, int, int, int]:
-        """Return the shape of a static value of rank 4."""
-        batch, channels, high, broad = self.values[slot].shape.static or (0, 0, 0, 0)
-        return batch, channels, high, broad
+    def shape(self, slot: int, is_rows: bool) -> tuple[int, int, int, int]:
+        """Return the shape (batch, rows, columns, channels) of an image, or of the rows of a matrix as pixels."""
+        dims = self.values[slot].shape.static or (0, 0, 0, 0)
+        if is_rows:
+            return 1, 1, math.prod(dims[:-1]), dims[-1]
+        return dims[0], dims[2], dims[3], dims[1]
 
     def grid(self, step: Step) -> Grid | None:
-        """Return the grid of a FakeQuantize of images of f32, or None for other steps."""
+        """Return the grid of a FakeQuantize of f32, or None for other steps. Only images have one for each channel."""
         op: Any = step.op
         if op.type != "FakeQuantize" or not is_static(step, self.values):
             return None
         value = self.values[step.reads[0]]
-        if (
-            value.type.name != "f32"
-            or value.rank != 4
-            or op.auto_broadcast != "numpy"
-            or 0 in self.shape(step.reads[0])
-        ):
+        if value.type.name != "f32" or (value.rank or 0) < 2 or 0 in (value.shape.static or ()):
             return None
-        limits = [self.by_channel(slot, value) for slot in step.reads[1:]]
-        known = [limit for limit in limits if limit is not None]
-        return Grid.of(op.levels, known) if len(known) == 4 else None
+        known = [self.by_channel(slot, value, value.rank != 4) for slot in step.reads[1:]]
+        limits = [limit for limit in known if limit is not None]
+        grid = Grid.of(op.levels, limits) if len(limits) == 4 and op.auto_broadcast == "numpy" else None
+        return None if grid is None or (value.rank != 4 and not grid.is_single) else grid
 
-    def by_channel(self, slot: int, value: Value) -> np.ndarray | None:
-        """Return a constant that numpy broadcasts to a value of rank 4 as one number for each channel, or None."""
+    def by_channel(self, slot: int, value: Value, is_rows: bool) -> np.ndarray | None:
+        """Return a constant that numpy broadcasts to a value as one number for each channel, or None."""
         array, shape = self.context.constants.get(slot), value.shape.static
         if array is None or shape is None or array.dtype != np.float32 or array.ndim > len(shape):
             return None
-        own = (1,) * (len(shape) - array.ndim) + array.shape
-        if any(n != 1 for axis, n in enumerate(own) if axis != 1) or own[1] not in (1, shape[1]):
+        own, channel = (1,) * (len(shape) - array.ndim) + array.shape, len(shape) - 1 if is_rows else 1
+        if any(n != 1 for axis, n in enumerate(own) if axis != channel) or own[channel] not in (1, shape[channel]):
             return None
-        return np.broadcast_to(array.ravel(), shape[1:2])
+        return np.broadcast_to(array.ravel(), shape[channel : channel + 1])
 
-    # -- convolutions -----------------------------------------------------------------------------
+    # -- convolutions and products ----------------------------------------------------------------
 
-    def convolved(self, position: int, step: Step) -> bool:
-        """Append the step that computes a convolution in integers, if it can be, and return whether it can."""
+    def multiplied(self, position: int, step: Step) -> bool:
+        """Append the step that computes a convolution or product in integers, and return whether there is one."""
         op: Any = step.op
-        filters = self.filters(step)
-        if filters is None or not filters.fits:
+        filters, is_rows = self.filters(step), op.type == "MatMul"
+        grid = self.grids.get(step.reads[0]) if filters is not None and filters.fits else None
+        if filters is None or grid is None or not (grid.is_single or filters.is_depthwise):
             return False
-        grid, shape = self.grids.get(step.reads[0]), self.shape(step.reads[0])
-        if grid is None or not (grid.is_single or filters.is_depthwise):
-            return False
-        end = self.end(position, step)
-        axes = op.axes(shape[2:], filters.codes.shape[3:])
-        kernel = convolution(filters, axes, shape[0], grid, end.after)
+        end = self.end(position, step, is_rows)
+        batch, *sizes, _ = self.shape(step.reads[0], is_rows)
+        axes = tuple(Axis(n, 1, 1, 1, 0, 0, n) for n in sizes) if is_rows else op.axes(sizes, filters.codes.shape[3:])
+        kernel = convolution(filters, axes, batch, grid, end.after)
         self.context.release_if_large([self.values[step.reads[1]]])
-        reads = (self.levels_of(step.reads[0]), step.reads[1])
+        reads = (self.levels_of(step.reads[0], is_rows), step.reads[1])
         if end.residual is not None:
-            reads = (*reads, self.levels_of(end.residual))
+            reads = (*reads, self.levels_of(end.residual, is_rows))
         self.gone |= {self.flow.made[other.writes[0]] for other in end.steps}
         if end.after.grid is not None:
             self.grids[end.slot], self.late[end.slot] = end.after.grid, end.steps[-1]
-        self.append(step, end, kernel, reads)
+        self.append(step, end, kernel, reads, is_rows)
         return True
 
-    def append(self, step: Step, end: _End, kernel: Kernel, reads: tuple[int, ...]) -> None:
+    def append(self, step: Step, end: _End, kernel: Kernel, reads: tuple[int, ...], is_rows: bool) -> None:
         last = end.steps[-1] if end.steps else step
         layers = tuple(layer for member in (step, *end.steps) for layer in member.layers)
-        known = replace(last, op=_Opaque(), layers=layers, dynamic=False, own_inputs=False)
-        if end.after.grid is not None:
-            self.new.append(replace(known, kernel=kernel, reads=reads, writes=(self.new_levels(end.slot),)))
+        known = replace(last, op=_Opaque(), kernel=kernel, reads=reads, layers=layers, dynamic=False, own_inputs=False)
+        if end.after.grid is not None or is_rows:
+            slot = end.slot if end.after.grid is None else self.new_levels(end.slot, is_rows)
+            self.new.append(replace(known, writes=(slot,)))
             return
-        batch, channels, high, broad = self.shape(end.slot)
-        value = self.values[end.slot].reshaped(PartialShape.of((batch, high, broad, channels)))
-        whole = self.context.add(value)
-        self.new.append(replace(known, kernel=kernel, reads=reads, writes=(whole,)))
+        whole = self.context.add(self.values[end.slot].reshaped(PartialShape.of(self.shape(end.slot, False))))
+        self.new.append(replace(known, writes=(whole,)))
         self.new.append(_moving(last, whole, end.slot, _VIEW))
 
     def filters(self, step: Step) -> IntegerFilters | None:
-        """Return the filters of a convolution that the file holds as i8 with a scale for each output channel."""
-        leading = _CONVOLUTIONS.get(step.op.type)
-        if leading is None or not is_static(step, self.values) or self.values[step.reads[0]].rank != 4:
+        """Return the filters or the matrix that the file holds as i8, with a scale for each channel of the output."""
+        op: Any = step.op
+        leading = _LEADING.get(op.type)
+        if leading is None or not is_static(step, self.values):
             return None
-        value = self.values[step.reads[1]]
+        value, data = self.values[step.reads[1]], self.values[step.reads[0]]
         stored, shape = value.stored, value.shape.static
         if stored is None or shape is None or stored.type.name != "i8" or stored.zeros is not None:
             return None
-        codes = stored.codes.reshape((1,) * (1 - leading) + shape)
-        outs = codes.shape[0] * codes.shape[1]
-        scales = np.ones((1, 1)) if stored.scales is None else stored.scales.astype(np.float64)
-        try:
-            spread = np.broadcast_to(scales.reshape(scales.size if leading == 0 else scales.shape), codes.shape[:2])
-        except ValueError:
+        codes, scales = stored.codes.reshape(shape), np.ones((1, 1)) if stored.scales is None else stored.scales
+        if op.type == "MatMul":
+            codes, scales = (codes, scales) if op.transpose_b else (codes.T, scales.T)
+            codes = codes.reshape(1, *codes.shape, 1, 1)
+            if op.transpose_a or (data.rank or 0) < 2:
+                return None
+        elif data.rank != 4:
             return None
-        return IntegerFilters(codes, spread.reshape(outs))
+        else:
+            codes = codes.reshape((1,) * (1 - leading) + shape)
+        scales = scales.astype(np.float64) if leading else scales.astype(np.float64).T
+        if any(n not in (1, of) for n, of in zip(scales.shape, codes.shape)):
+            return None
+        return IntegerFilters(codes, np.broadcast_to(scales, codes.shape[:2]).ravel())
 
-    def end(self, position: int, step: Step) -> _End:
+    def end(self, position: int, step: Step, is_rows: bool) -> _End:
         """Return the last of the ends of what follows a convolution that gives levels, or else f32."""
-        channels = self.shape(step.writes[0])[1]
+        channels = self.shape(step.writes[0], is_rows)[3]
         end = best = _End(After(np.zeros(channels)), step.writes[0], ())
-        while (following := self.following(position, end)) is not None:
+        while (following := self.following(position, end, is_rows)) is not None:
             end = following
             best = end if end.after.grid is not None or best.after.grid is None else best
-        return best
+        after = best.after
+        if after.grid is None or after.first is not None or after.residual is not None or self.takes_levels(best.slot):
+            return best
+        # f32 of the levels
+        return replace(best, after=After(after.bias, after.limits, after.grid))
 
-    def following(self, position: int, end: _End) -> _End | None:
+    def takes_levels(self, slot: int) -> bool:
+        """Return whether a step may read a slot as levels."""
+        readers = (self.flow.steps[n] for n in self.flow.readers.get(slot, ()) if n < self.flow.end)
+        return any(step.op.type in (*_LEADING, "Add", "MaxPool") or step.op.views for step in readers)
+
+    def following(self, position: int, end: _End, is_rows: bool) -> _End | None:
         """Return the end that lies one step further, or None if that cannot be computed."""
         reader = self.flow.only_reader(end.slot)
         then = None if reader is None or reader in self.gone else self.flow.steps[reader]
@@ -229,7 +257,8 @@ class _Integers:
             return None
         longer = replace(end, slot=slot, steps=(*end.steps, then))
         if grid := self.grid(then):
-            return None if then.reads[0] != end.slot or after.grid is not None else _gridded(longer, grid)
+            fits = then.reads[0] == end.slot and after.grid is None and (grid.is_single or not is_rows)
+            return _gridded(longer, grid) if fits else None
         kind, *limits = then.kernel.joins.formula or ("",)
         if kind == "clamp" and after.grid is None:
             low, high = max(after.limits[0], limits[0]), min(after.limits[1], limits[1])
@@ -237,18 +266,18 @@ class _Integers:
         if kind != "add" or len(then.reads) != 2:
             return None
         other = then.reads[1 - then.reads.index(end.slot)]
-        bias = self.by_channel(other, value)
+        bias = self.by_channel(other, value, is_rows)
         if bias is not None:
             plain = after.limits == UNLIMITED and after.residual is None and after.grid is None
             return replace(longer, after=replace(after, bias=after.bias + bias)) if plain else None
-        return self.with_residual(position, longer, other)
+        return self.with_residual(position, longer, other, is_rows)
 
-    def with_residual(self, position: int, end: _End, other: int) -> _End | None:
+    def with_residual(self, position: int, end: _End, other: int, is_rows: bool) -> _End | None:
         """Return an end that adds a slot which exists as levels before the convolution at a position, or None."""
         grid, after = self.grids.get(other), end.after
         if grid is None or after.residual is not None or self.flow.made[other] > position:
             return None
-        if self.values[other].shape != self.values[end.slot].shape:
+        if self.values[other].shape != self.values[end.slot].shape or (is_rows and (other, True) not in self.levels):
             return None
         if after.grid is None and after.limits == UNLIMITED:
             return replace(end, after=replace(after, residual=grid), residual=other)
