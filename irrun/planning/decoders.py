@@ -26,7 +26,7 @@ def recognise_decoders(flow: Flow, context: Context) -> Flow:
     replaced: list[Step] = []
     for step in flow.steps:
         if step.op.type == "Concat":
-            step = _appending(seen, step, assigned)
+            step = _appending(flow, seen, step, assigned)
         elif step.op.type == "ScaledDotProductAttention":
             step = _in_groups(seen, step)
         elif step.op.type == "Add":
@@ -52,18 +52,26 @@ class _Seen:
 # keys and values that grow
 
 
-def _appending(seen: _Seen, step: Step, assigned: set[tuple[int, str | None]]) -> Step:
+def _appending(flow: Flow, seen: _Seen, step: Step, assigned: set[tuple[int, str | None]]) -> Step:
     """Return the step for a Concat. It appends to a variable in place if the result becomes its new value.
 
     The layers are ``ReadValue - Concat - Assign``, with a Gather before Concat that chooses rows of the batch
-    (``beam_idx``). It passes the value on as it is, unless rows change their places.
+    (``beam_idx``). It passes the value on as it is, unless rows change their places. The step also computes the Gather
+    if nothing else reads that.
     """
     gather = seen.of(step.reads[0], "Gather")
     read = seen.of(step.reads[0] if gather is None else gather.reads[0], "ReadValue")
     id, axis = None if read is None else _variable(read.op), getattr(step.op, "axis", None)
     if id is None or axis is None or (step.writes[0], id) not in assigned:
         return step
-    return replace(step, kernel=Kernel(partial(_appended, id, axis), "in place"), needed={"variables": None})
+    needed = {"variables": None}
+    if gather is None or flow.only_reader(gather.writes[0]) is None:
+        return replace(step, kernel=Kernel(partial(_appended, id, axis), "in place"), needed=needed)
+    call = partial(_appended_to_chosen, step.op, gather.kernel.call, id, axis)
+    return replace(
+        step, kernel=Kernel(call, "in place"), needed=needed, reads=(*gather.reads, *step.reads[1:]),
+        layers=(*gather.layers, *step.layers), dynamic=False, own_inputs=False,
+    )  # fmt: skip
 
 
 def _variable(op: Op) -> str | None:
@@ -72,6 +80,19 @@ def _variable(op: Op) -> str | None:
 
 def _appended(id: str, axis: int, past: np.ndarray, *pieces: np.ndarray, variables: Variables) -> np.ndarray:
     return variables.appended(id, past, pieces, axis)
+
+
+def _appended_to_chosen(
+    op: Op, choose: Callable[..., Any], id: str, axis: int, past: np.ndarray, rows: np.ndarray, batch: np.ndarray,
+    *pieces: np.ndarray, variables: Variables,
+) -> np.ndarray:  # fmt: skip
+    """Append pieces to the chosen rows. Raises Refused, as the Concat ``op`` does, for shapes that do not fit."""
+    chosen = choose(past, rows, batch)
+    try:
+        return variables.appended(id, chosen, pieces, axis)
+    except ValueError:
+        op.infer(Site(), *map(Value.of, (chosen, *pieces)))
+        raise
 
 
 # ---------------------------------------------------------------------------------------------

@@ -256,11 +256,13 @@ def _with_buffers(flow: Flow, values: Sequence[Value], constants: Mapping[int, n
         if number not in kept:
             frees.setdefault(position, []).append(number)
     passed: dict[object, dict[object, int]] = {}
+    outs = [_allocated(step, values) for step in flow.steps]
     return tuple(
         replace(
             step,
             frees=tuple(frees.get(position, ())),
-            out=_allocated(step, values),
+            out=outs[position],
+            out_bytes=sum(prod(shape) * dtype.itemsize for shape, dtype in outs[position]),
             passed=passed.setdefault(_rule(step, values), {}),
         )
         for position, step in enumerate(flow.steps)

@@ -50,6 +50,8 @@ class Step:
     feeds it, or an empty text if another layer feeds it. The kernel returns the new arrays behind its outputs."""
     out: tuple[tuple[tuple[int, ...], np.dtype], ...] = ()
     """The shape and dtype of each array that the executor passes as ``out=``; none if the kernel allocates them."""
+    out_bytes: int = 0
+    """The bytes of these arrays."""
     frees: tuple[int, ...] = ()
     """The slots that no later step reads."""
     passed: dict[object, int] = field(default_factory=dict, compare=False)

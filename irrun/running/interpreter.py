@@ -22,7 +22,7 @@ from irrun.planning.plan import plan as planned
 from irrun.planning.steps import Plan, Step
 from irrun.running.hooks import Hook
 from irrun.running.live import Live
-from irrun.running.pool import Pool
+from irrun.running.pool import SMALL, Pool
 from irrun.running.strict import Strict
 from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, ElementType, PartialShape
 
@@ -93,7 +93,8 @@ class Interpreter:
             working = 0
             if counted:
                 working = step.op.working(*inputs) if works and step.own_inputs else 0
-                size = self._size(plan, step, inputs, live) if size is None else size
+                if size is None:
+                    size = step.out_bytes if step.out else self._size(plan, step, inputs, live)
                 if size + working > live.room:
                     live.require(plan.model, step.layer, size + working)
             pending = live.pending
@@ -119,7 +120,7 @@ class Interpreter:
                 strict.compare(step, compared[id(step)], outputs)
             for hook in hooks:
                 hook.after(step, inputs, outputs)
-            if counted:
+            if counted and (working or not step.out or step.out_bytes >= _SMALL):
                 live.add(plan.model, step.layer, outputs, working, _SMALL)
             for number, array in zip(step.writes, outputs):
                 slots[number] = array
@@ -206,13 +207,11 @@ class Interpreter:
 
     def _taken(self, step: Step) -> np.ndarray | tuple[np.ndarray, ...]:
         """Return the memory for the outputs of a step. The caller keeps no reference, by which it would stay lent."""
-        arrays = [self.pool.take(*one) for one in step.out]
-        return tuple(arrays) if len(arrays) > 1 else arrays[0]
+        take = np.empty if step.out_bytes <= SMALL else self.pool.take
+        return take(*step.out[0]) if len(step.out) == 1 else tuple([take(*one) for one in step.out])
 
     def _size(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None], live: Live) -> int:
-        """Return the bytes that the outputs of a step without a check will take; 0 if there is room for any."""
-        if step.out:
-            return sum(math.prod(shape) * dtype.itemsize for shape, dtype in step.out)
+        """Return the bytes that the outputs that a kernel allocates without a check will take; 0 if any have room."""
         if not step.own_inputs or sum([a.nbytes for a in inputs if a is not None]) <= live.room:
             return 0  # operations that allocate much more than their inputs take are checked
         return self._check(plan, step, inputs)

@@ -108,11 +108,13 @@ def test_a_run_that_fails_leaves_the_variable_as_it_was() -> None:
     np.testing.assert_array_equal(wholes[-1], np.concatenate([rows(3), rows(1, 0), rows(1, 1), rows(1, 2)], 2))
 
 
-def test_shapes_that_do_not_fit_are_refused() -> None:
-    model = cache()
-    model([rows(3)])
-    with pytest.raises(ExecutionError):
-        model([rows(1, batch=2)])
+@pytest.mark.parametrize("beams", [False, True])
+def test_shapes_that_do_not_fit_are_refused(beams: bool) -> None:
+    model = cache(beams=beams)
+    chosen = [np.zeros(1, np.int32)] if beams else []
+    model([rows(3), *chosen])
+    with pytest.raises(ExecutionError, match="Concat-1 C3"):
+        model([rows(1, batch=2), *chosen])
     np.testing.assert_array_equal(model.state["v"], rows(3))
 
 
@@ -122,6 +124,7 @@ def test_beams_that_change_their_places() -> None:
     first = rows(4, batch=3)
     want = model({"x": first[:1], "beams": np.zeros(1, np.int32)})[1]
     np.testing.assert_array_equal(want, first[:1])
+    assert "Gather" not in [step.op.type for step in model.plan.steps]
     orders = [[0, 0, 0], [0, 1, 2], [0, 1, 2], [2, 0, 0], [0, 1, 2], [1, 1, 2], [2, 1, 0]]
     for number, order in enumerate(orders):
         new = generator.random((3, 2, 1, 3), np.float32)
