@@ -74,7 +74,10 @@ __all__ = ["command"]
 )
 @click.option("--memory", "predict_memory", is_flag=True, help="Predict the peak memory of a run from its plan.")
 @click.option(
-    "--paged", "paged", is_flag=True, help="Tell whether OpenVINO rewrites a decoder to paged attention, or why not."
+    "--servable",
+    "servable",
+    is_flag=True,
+    help="Tell whether OpenVINO rewrites a decoder to paged attention, or why not.",
 )
 @shape_option(" With --memory also a variable, by its id or a glob.")
 def command(
@@ -87,7 +90,7 @@ def command(
     types: Sequence[str],
     pattern: str | None,
     predict_memory: bool,
-    paged: bool,
+    servable: bool,
     shapes: Shapes,
 ) -> int:
     """Show the inputs, outputs, operations and weights of a model.
@@ -136,7 +139,7 @@ def command(
                 facts["memory"] = _memory(item.reshape(inputs).model, variables)
             except IrrunError as error:
                 problems += error.diagnostics
-        if paged:
+        if servable:
             facts["paged"] = _paged(item.model)
         title = _models.title(model, item) if _models.is_example(item) else ""
         records.append({"title": title, **facts} if title else facts)

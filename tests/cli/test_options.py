@@ -92,7 +92,7 @@ def test_the_table_holds_every_shared_option() -> None:
 @pytest.mark.parametrize("name", sorted(set(MEANINGS) - FREE))
 def test_one_meaning(name: str) -> None:
     for (first, a), (second, b) in itertools.pairwise(SHARED[name]):
-        same = [(o.metavar, type(o.type), o.is_flag, o.multiple, o.secondary_opts, _beginning(o)) for o in (a, b)]
+        same = [(o.metavar, type(o.type), o.is_flag, o.secondary_opts, _beginning(o)) for o in (a, b)]
         assert same[0] == same[1], f"{first} and {second}"
 
 

@@ -107,13 +107,13 @@ def test_runtime_options(call):
 def test_whether_it_can_be_served(call: Any, tmp_path: Path) -> None:
     irrun.save_model(decoder(), tmp_path / "good.xml")
     irrun.save_model(decoder(**BROKEN["mask-elsewhere"][2]), tmp_path / "bad.xml")
-    shown = call("show", tmp_path / "good.xml", "--paged")
+    shown = call("show", tmp_path / "good.xml", "--servable")
     assert "paged attention\n  a server can run the model: OpenVINO replaces 2 attentions\n" in shown.stdout
-    shown = call("show", tmp_path / "bad.xml", "--paged")
+    shown = call("show", tmp_path / "bad.xml", "--servable")
     assert shown.exit_code == 0
     assert "a server cannot run the model" in shown.stdout
     assert "it reads attention_mask, which the paged model does not have" in shown.stdout
-    record = json.loads(call("show", tmp_path / "bad.xml", "--paged", "--format", "json").stdout)
+    record = json.loads(call("show", tmp_path / "bad.xml", "--servable", "--format", "json").stdout)
     model = irrun.read_model(tmp_path / "bad.xml")
     obstacle = record["paged"]["obstacles"][0]
     layer = next(layer for layer in model.layers.values() if layer.name == obstacle["layer"])

@@ -65,10 +65,9 @@ def target_machine(*, shared: bool = False) -> Any:
 
     _initialise()
     name, features = processor()
-    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
-        name, features, opt=3, reloc="pic" if shared else "default",
-        codemodel="small" if shared else "jitdefault", jit=not shared,
-    )  # fmt: skip
+    target, model = llvm.Target.from_triple(llvm.get_process_triple()), "small" if shared else "jitdefault"
+    position = "pic" if shared else "default"
+    return target.create_target_machine(name, features, opt=3, reloc=position, codemodel=model, jit=not shared)
 
 
 @cache
