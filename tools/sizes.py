@@ -38,7 +38,7 @@ BUDGETS: Final = {
     "irrun/engines": 3_100,  # runtime graphs; transformations, saved; one table of kinds, with what each reads and shows
     "irrun/explorer": 250,
     "irrun/extensions": 7_600,  # patterns are bounded before they are compiled; internal operations
-    "irrun/fast": 7_600,  # with the passes of a plan that only compiled kernels need, and networks in integers
+    "irrun/fast": 7_650,  # with the passes of a plan that only compiled kernels need, and networks in integers
     "irrun/fleet": 1_950,
     "irrun/fuzz": 1_800,  # layers that are explained are taken out, and the rest is judged
     "irrun/genai": 2_200,  # texts of both sides; templates run in a process of their own; several texts at once
@@ -49,7 +49,7 @@ BUDGETS: Final = {
     "irrun/model": 900,
     "irrun/opdef": 1_400,  # with revisions of pages, and caches
     "irrun/ops": 13_400,
-    "irrun/planning": 2_450,  # caches that a layer overwrites
+    "irrun/planning": 2_550,  # caches that a layer overwrites
     "irrun/report": 1_950,  # groups in the order of the graph, runtime graphs, errors to expect
     "irrun/running": 2_350,  # runs before and after a fix
     "irrun/server": 1_850,  # editors and agents: the neighbourhood of an edit is a small document of its own

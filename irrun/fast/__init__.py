@@ -42,6 +42,7 @@ OFFERS: Final[Mapping[str, str]] = {
     "MatMul": "product",
     "MaxPool": "pooling",
     "Multiply": "arithmetic",
+    "PagedAttentionExtension": "tokens.paged",
     "RMS": "normalization",
     "ScaledDotProductAttention": "attention",
     "Sigmoid": "activations",
@@ -95,7 +96,8 @@ def kernel(op: Op, request: Request) -> Kernel | None:
 
     The arguments are those of ``Op.prepare``. Operations of other packages have no compiled kernels.
     """
-    module = None if is_custom(type(op)) else OFFERS.get(op.type)
+    is_foreign = is_custom(type(op)) and not type(op).__module__.startswith("irrun.")
+    module = None if is_foreign else OFFERS.get(op.type)
     return None if module is None else _module(module).offer(op, request)
 
 

@@ -16,7 +16,7 @@ from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.fast.machine.sharing import share
 from irrun.fast.normalization import weigh
 
-__all__ = ["MAX_QUERIES", "attend_in_place"]
+__all__ = ["MAX_QUERIES", "attend_in_place", "mix", "score"]
 
 MAX_QUERIES: Final = 4
 """The most queries of a head. For more, a product of matrices is faster, which reads a key once for several of them."""
@@ -160,7 +160,7 @@ def _summed(builder: Any, end: ir.Value, by: int, sums: Sequence[ir.Value], step
 
 
 @contracted
-def _score(query: int, key: int, apart: int, width: int, keys: int, scores: int) -> None:
+def score(query: int, key: int, apart: int, width: int, keys: int, scores: int) -> None:
     """Store the products of a query with its keys. All but ``apart``, ``width`` and ``keys`` are addresses."""
     whole = width // VECTOR * VECTOR
     for s in range(0, keys // _KEYS * _KEYS, _KEYS):
@@ -176,7 +176,7 @@ def _score(query: int, key: int, apart: int, width: int, keys: int, scores: int)
 
 
 @contracted
-def _mix(weights: int, keys: int, value: int, apart: int, width: int, sums: int) -> None:
+def mix(weights: int, keys: int, value: int, apart: int, width: int, sums: int) -> None:
     """Store the sum of the values, each times its weight. All but ``keys``, ``apart`` and ``width`` are addresses."""
     whole, some = width // VECTOR * VECTOR, width // (_VECTORS * VECTOR) * _VECTORS * VECTOR
     for column in range(0, some, _VECTORS * VECTOR):
@@ -215,7 +215,7 @@ def _attend(
             for i in range(width):
                 scaled[i] = query[b, h, q, i] * scale
             of = address_of(weights) + 4 * row * keys
-            _score(address_of(scaled), key + b * key_batch + g * key_group, 4 * width, width, keys, of)
+            score(address_of(scaled), key + b * key_batch + g * key_group, 4 * width, width, keys, of)
             _add(weights[row], added[_at(added, b, 0), _at(added, h, 1), _at(added, q, 2)])
             _hide(weights[row], shown[_at(shown, b, 0), _at(shown, h, 1), _at(shown, q, 2)])
             factor = _ONE / weigh(weights[row])
@@ -224,7 +224,7 @@ def _attend(
         for row in range(rows):
             place = address_of(out) + 4 * wide * ((b * heads + g * (heads // groups)) * queries + row)
             of = address_of(weights) + 4 * row * keys
-            _mix(of, keys, value + b * value_batch + g * value_group, 4 * wide, wide, place)
+            mix(of, keys, value + b * value_batch + g * value_group, 4 * wide, wide, place)
 
 
 @contracted

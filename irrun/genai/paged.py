@@ -26,7 +26,7 @@ from irrun.model import Layer, Model
 from irrun.running.executor import Executable
 from irrun.running.liveness import held_bytes
 
-__all__ = ["Batch", "Paged", "PagedPipeline", "Piece", "tables"]
+__all__ = ["Batch", "Paged", "PagedPipeline", "Piece", "rewritten", "tables"]
 
 _PAGED: Final = "PagedAttentionExtension"
 _TABLES: Final = ("past_lens", "subsequence_begins", "block_indices", "block_indices_begins")
@@ -200,7 +200,7 @@ class PagedPipeline(Prompts):
         super().__init__(folder, **limits)
         with ExitStack() as stack:
             if paged == "openvino":
-                paged = _rewritten(self.folder.model, stack.enter_context(private_folder()))
+                paged = rewritten(self.folder.model, stack.enter_context(private_folder()))
             self._paged = Paged(compiled(paged, **limits), self._tokens)
             weakref.finalize(self, stack.pop_all().close)  # the model reads the .bin as long as it lives
 
@@ -229,7 +229,7 @@ class PagedPipeline(Prompts):
         return Batch(tuple(text.result for text in texts), calls, blocks.count, blocks.most, schedule.restarts)
 
 
-def _rewritten(model: Path, folder: Path) -> Path:
+def rewritten(model: Path, folder: Path) -> Path:
     """Return a file in ``folder`` with the paged form of a model, by OpenVINO. Raises EngineError (IR702)."""
     file = folder / "paged.xml"
     with opened("openvino[transform=paged]") as engine:

@@ -100,6 +100,8 @@ class Plans:
         self._narrow: dict[_Shapes, Plan] = {}
         self._last: _Sizes = ()
         self._common = self._declared
+        self._settled: tuple[_Sizes, Plan] | None = None
+        """The shapes that have recurred, and their plan, which does not change while they recur."""
 
     @property
     def all(self) -> tuple[Plan, ...]:
@@ -144,6 +146,9 @@ class Plans:
         if not self._narrows:
             self._last = shapes
             return self.general
+        settled = self._settled  # another thread may change it
+        if settled is not None and settled[0] == shapes == self._last:
+            return settled[1]
         last, self._last = self._last, shapes
         common, self._common = self._common, _common(self._declared, last, shapes)
         if common == self._common != self._declared and common not in self._narrow and len(self._narrow) < _NARROW:
@@ -154,7 +159,9 @@ class Plans:
             # a new dict, because another thread may be going through the old one
             self._narrow = {**self._narrow, common: self._plan(self._how, pinned, self.general)}
         fitting = (p for known, p in self._narrow.items() if all(k.fits(s) for k, s in zip(known, shapes)))
-        return min(fitting, key=lambda p: len(p.steps), default=self.general)
+        chosen = min(fitting, key=lambda p: len(p.steps), default=self.general)
+        self._settled = (shapes, chosen) if last == shapes and common == self._common else None
+        return chosen
 
 
 def _common(declared: _Shapes, last: _Sizes, now: _Sizes) -> _Shapes:

@@ -41,6 +41,7 @@ LONG_SIGNATURES: Final = {
     "irrun/fast/convolution/winograd.py convolve_3x3": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/convolution/winograd_block.py _interpolate_tile": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/few_queries.py _attend": "machine code: an entry takes only arrays and numbers",
+    "irrun/fast/tokens/paged.py _attend": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/groups.py _scale": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/integers/block.py _integer_block": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/integers/windows.py convolve_bytes": "machine code: an entry takes only arrays and numbers",

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun import build as b
+from irrun.growing.internal import OFF
 
 __all__ = ["MODELS", "SPECIAL", "Draw"]
 
@@ -362,6 +363,27 @@ def _attention(d: Draw) -> Node:
     return b.ScaledDotProductAttention(*some, mask, causal=False)
 
 
+def _paged(d: Draw) -> Node:
+    """One new token of each of some sequences, most often with room in the caches that the tables name."""
+    groups, each, slots, size, width = d.size(3), d.size(3), d.size(9), d.size(40), d.size(40)
+    past = d.rng.integers(0, 40, d.size(4)).astype(np.int32)
+    begins = np.cumsum([0, *(-(-(past + 1) // slots) + d.one(0, 0, 1))]).astype(np.int32)
+    blocks = d.rng.permutation(begins[-1] + 2)[: begins[-1]].astype(np.int32)
+    last = begins[:-1] + past // slots
+    if d.rng.random() < 0.2:
+        evicted = [n for n in range(len(blocks)) if n not in last]
+        blocks[d.rng.permutation(evicted)[:2].astype(int)] = -1
+    rows = [d.input(len(past), groups * n) for n in (each * size, size, width)]
+    caches = [d.input(int(begins[-1]) + 2, groups, slots, n) for n in (size, width)]
+    tables = [past, np.arange(len(past) + 1, dtype=np.int32), blocks, begins]
+    options = {**OFF, "scale": np.float32(0.2), "sliding_window": np.int32(d.one(0, 0, 7))}
+    if d.rng.random() < 0.4:
+        options["alibi_slopes"] = d.weights(groups * each)
+    if d.rng.random() < 0.4:
+        options["sinks"] = d.weights(1, groups * each, 1, 1)
+    return b.PagedAttentionExtension(*rows, *caches, *map(b.constant, (*tables, *options.values())))[0]
+
+
 def _outer(d: Draw) -> Node:
     lead, rows, columns = d.size(4), d.size(600, 200), d.size(512, 350)  # smaller ones are left to numpy
     return b.Multiply(d.input(lead, rows, 1), d.input(lead, 1, columns))
@@ -384,6 +406,7 @@ MODELS: Final[Mapping[str, Callable[[Draw], Node]]] = {
     "Integers": _integers,
     "MatMul": _product,
     "Multiply": _outer,
+    "PagedAttentionExtension": _paged,
     "Rows": _rows,
     "ScaledDotProductAttention": _attention,
 }  # fmt: skip

@@ -31,9 +31,13 @@ class PaKVReorder(Op):
     """
 
     inputs = ports(
-        key_cache="T", value_cache="T_VALUE", block_indices="i32", block_indices_begins="i32",
-        block_update_indices="i32", block_update_indices_begins="i32",
-    )  # fmt: skip
+        key_cache="T",
+        value_cache="T_VALUE",
+        block_indices="i32",
+        block_indices_begins="i32",
+        block_update_indices="i32",
+        block_update_indices_begins="i32",
+    )
     types = {"T": "f32 f16 bf16 u8 u4", "T_VALUE": "f32 f16 bf16 u8 u4"}
     updates = ("key_cache", "value_cache")
     pure = False

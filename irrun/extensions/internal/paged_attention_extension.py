@@ -12,7 +12,7 @@ import numpy as np
 from irrun.extensions.internal._attend import Bias, attended, block_diversity, kept_blocks, rotated_rows
 from irrun.extensions.internal._blocks import check_begins, check_blocks
 from irrun.extensions.internal._caches import Layout, read, rewrite, write
-from irrun.extensions.internal._decode import decoded, padded_table
+from irrun.extensions.internal._decode import Decode, decoded
 from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Kernel, Op, Request, Revision, Site, Value, attr, op, ports
 from irrun.types import ELEMENT_TYPES, Dim, PartialShape
@@ -29,12 +29,14 @@ _INPUTS: Final = ports(
 )  # fmt: skip
 _NAMES: Final = tuple(port.name for port in _INPUTS)
 _SCALARS: Final = (
-    "scale", "sliding_window", "max_context_len", "xattention_block_size", "xattention_stride",
+    "scale",
+    "sliding_window",
+    "max_context_len",
+    "xattention_block_size",
+    "xattention_stride",
     "adaptive_rkv_start_size",
-)  # fmt: skip
-_VECTORS: Final = {
-    "past_lens": 0, "subsequence_begins": 1, "block_indices_begins": 1, "block_indices": None
-}  # fmt: skip
+)
+_VECTORS: Final = {"past_lens": 0, "subsequence_begins": 1, "block_indices_begins": 1, "block_indices": None}
 
 
 @op("PagedAttentionExtension", spec="internal/paged-attention")
@@ -257,15 +259,20 @@ class PagedAttentionExtension(Op):
         return inputs[3].nbytes + inputs[4].nbytes
 
     def prepare(self, request: Request) -> Kernel:
-        writes = self.write_kv_cache
+        return self.prepared(request, decoded)
+
+    def prepared(self, request: Request, decode: Decode) -> Kernel:
+        """Return the kernel that computes calls of one new token for each sequence with ``decode``."""
+        none, writes = np.zeros(0, np.float32), self.write_kv_cache
 
         def call(*inputs: np.ndarray) -> tuple[np.ndarray, ...]:
-            caches = (cache if cache.flags.writeable else cache.copy() for cache in inputs[3:5])
-            given, (keys, values) = dict(zip(_NAMES, inputs)), caches
-            outputs = _decoded(given, keys, values) if request.outputs == 1 and writes else None
-            if outputs is not None:
-                return outputs
-            return _attention(given, keys, values, counts=request.outputs > 1, writes=writes)
+            caches = [cache if cache.flags.writeable else cache.copy() for cache in inputs[3:5]]
+            given = dict(zip(_NAMES, inputs))
+            if request.outputs == 1 and writes and not given["rotated_block_indices"].size:
+                averages = decode(inputs[:3], caches, inputs[5:9], _options(given))
+                if averages is not None:
+                    return averages, none, none, *caches
+            return _attention(given, caches[0], caches[1], counts=request.outputs > 1, writes=writes)
 
         return Kernel(call, "in place")
 
@@ -311,30 +318,6 @@ def _attention(
             diversity.append(block_diversity(seen, start, zone, keys.slots).astype(np.float32).ravel())
     none = np.zeros(0, np.float32)
     return averages, np.concatenate([none, *scores]), np.concatenate([none, *diversity]), key_cache, value_cache
-
-
-def _decoded(
-    given: dict[str, np.ndarray], key_cache: np.ndarray, value_cache: np.ndarray
-) -> tuple[np.ndarray, ...] | None:
-    """Return what ``_attention`` returns for one new token of each sequence, or None if it has to compute the call.
-
-    Only the first output has contents.
-    """
-    query, past = given["query"], given["past_lens"]
-    if not (len(query) == len(past) > 0 and (np.diff(given["subsequence_begins"]) == 1).all()):
-        return None
-    if np.uint8 in (key_cache.dtype, value_cache.dtype) or given["rotated_block_indices"].size:
-        return None
-    heads, slots = key_cache.shape[1:3]
-    table = padded_table(given["block_indices"], given["block_indices_begins"], past + 1, slots)
-    if table is None:
-        return None
-    work = wide(query.dtype)
-    rows = given["key"].reshape(len(query), heads, -1), given["value"].reshape(len(query), heads, -1)
-    queries = query.astype(work, copy=False).reshape(len(query), -1, key_cache.shape[3])
-    part = decoded(queries, rows, (key_cache, value_cache), table, past, _options(given))
-    none = np.zeros(0, np.float32)
-    return narrow(part.reshape(len(query), -1), query.dtype), none, none, key_cache, value_cache
 
 
 def _options(given: dict[str, np.ndarray]) -> Bias:

@@ -1,0 +1,1 @@
+"""Attention of single tokens of several sequences, as a server computes it."""
