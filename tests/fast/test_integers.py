@@ -217,6 +217,17 @@ def test_products(shape: tuple[int, ...], flips: bool) -> None:
 
 
 @needs_form
+@pytest.mark.parametrize("channels", [8, 6])
+def test_concat(channels: int) -> None:
+    """Levels are joined if they are the same, and no channels are padded."""
+    own, then, x = filters(channels, 8, 1, 1), filters(20, 8 + channels, 3, 3), numbers(2, 8, 5, 6, step=IN.step)
+    levels, wanted = IN.node(b.parameter([2, 8, 5, 6], "f32")), IN.of(x)
+    for inner, steps in ((IN, 3 if channels == 8 else 1), (OUT, 1)):
+        node = b.Concat([levels, inner.node(own.node(levels))], axis=1)
+        check(then.node(node), x, then.of(np.concatenate([wanted, inner.of(own.of(wanted))], 1)), steps)
+
+
+@needs_form
 def test_product_of_the_channels_of_an_image() -> None:
     """An image of levels, whose last axis is the columns of a product."""
     filter, own, x = filters(12, 8, 1, 1), matrix(90, 70), numbers(1, 8, 4, 70, step=IN.step)

@@ -66,6 +66,11 @@ class Grid:
         """Whether all channels have the same levels."""
         return self.step.size == 1
 
+    def is_like(self, other: Grid | None) -> bool:
+        """Return whether all channels have the same levels, and those of another grid are the same."""
+        own, others = ([] if g is None else [g.scale, g.shift, g.step, g.zero, g.top] for g in (self, other))
+        return self.is_single and own == others
+
 
 def encoding(grid: Grid, shape: tuple[int, int, int, int], is_rows: bool) -> Kernel:
     """Return the kernel that gives levels u8 of a shape (batch, rows, columns, channels), whose channels are padded.

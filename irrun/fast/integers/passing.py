@@ -17,7 +17,7 @@ import numpy as np
 from irrun.fast.integers.convolution import UNLIMITED, After, IntegerFilters, convolution
 from irrun.fast.integers.dots import DOT
 from irrun.fast.integers.levels import Grid, decoding, encoding, padded
-from irrun.fast.integers.pooling import largest
+from irrun.fast.integers.pooling import JOINING, largest
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Kernel, Op, Value
 from irrun.planning import requests
@@ -103,32 +103,38 @@ class _Integers:
         if (slot, is_rows) in self.levels:
             return self.levels[slot, is_rows]
         step = self.flow.steps[self.flow.made[slot]]
-        kernel = None if is_rows else self.pooling(step)
+        kernel = None if is_rows else self.of_levels(step)
         if kernel is not None:
-            before = self.levels_of(step.reads[0], is_rows)
+            before = [self.levels_of(read, is_rows) for read in step.reads]
         else:
             # levels of another layout are the results of a step that computes the FakeQuantize, too
             is_first = step.op.type == "FakeQuantize" and (slot, not is_rows) not in self.levels
-            before = step.reads[0] if is_first else slot
-            self.read(before)
+            before = [step.reads[0] if is_first else slot]
+            self.read(before[0])
             kernel = encoding(self.grids[slot], self.shape(slot, is_rows), is_rows)
-        self.new.append(_moving(step, before, self.new_levels(slot, is_rows), kernel))
+        self.new.append(replace(_moving(step, -1, self.new_levels(slot, is_rows), kernel), reads=tuple(before)))
         return self.levels[slot, is_rows]
 
     def passed(self, step: Step) -> Grid | None:
-        """Return the grid of what a MaxPool finds or a view shows of levels, or None for other steps."""
+        """Return the grid of what a MaxPool, a Concat or a view makes of levels, or None for other steps."""
         grid = self.grids.get(step.reads[0]) if step.reads else None
         if grid is None or not is_static(step, self.values):
             return None
-        return grid if (step.op.views and grid.is_single) or self.pooling(step) else None
+        return grid if (step.op.views and grid.is_single) or self.of_levels(step) else None
 
-    def pooling(self, step: Step) -> Kernel | None:
-        """Return the kernel of a MaxPool of levels, or None for other steps."""
+    def of_levels(self, step: Step) -> Kernel | None:
+        """Return the kernel of a MaxPool or Concat of the levels of images, or None for other steps."""
         op: Any = step.op
-        if op.type != "MaxPool" or len(step.writes) > 1 or self.values[step.reads[0]].rank != 4:
+        if op.type not in ("Concat", "MaxPool") or len(step.writes) != 1 or self.values[step.writes[0]].rank != 4:
             return None
-        batch, *sizes, channels = self.shape(step.reads[0], False)
-        return largest(op.axes(sizes, op.kernel), batch, padded(channels))
+        shapes = [self.shape(slot, False) for slot in step.reads]
+        if op.type == "MaxPool":
+            batch, *sizes, channels = shapes[0]
+            return largest(op.axes(sizes, op.kernel), batch, padded(channels))
+        grids = [self.grids.get(slot) for slot in step.reads]
+        if op.axis not in (1, -3) or any(shape[3] != padded(shape[3]) for shape in shapes):
+            return None
+        return JOINING if all(grid is not None and grid.is_like(grids[0]) for grid in grids) else None
 
     def new_levels(self, slot: int, is_rows: bool) -> int:
         """Return a new slot for the levels of a slot."""
@@ -139,7 +145,7 @@ class _Integers:
 
     def shape(self, slot: int, is_rows: bool) -> tuple[int, int, int, int]:
         """Return the shape (batch, rows, columns, channels) of an image, or of the rows of a matrix as pixels."""
-        dims = self.values[slot].shape.static or (0, 0, 0, 0)
+        dims = (*(self.values[slot].shape.static or ()),)
         if is_rows:
             return 1, 1, math.prod(dims[:-1]), dims[-1]
         return dims[0], dims[2], dims[3], dims[1]
@@ -243,7 +249,7 @@ class _Integers:
     def takes_levels(self, slot: int) -> bool:
         """Return whether a step may read a slot as levels."""
         readers = (self.flow.steps[n] for n in self.flow.readers.get(slot, ()) if n < self.flow.end)
-        return any(step.op.type in (*_LEADING, "Add", "MaxPool") or step.op.views for step in readers)
+        return any(step.op.type in (*_LEADING, "Add", "Concat", "MaxPool") or step.op.views for step in readers)
 
     def following(self, position: int, end: _End, is_rows: bool) -> _End | None:
         """Return the end that lies one step further, or None if that cannot be computed."""

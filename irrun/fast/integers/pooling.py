@@ -1,4 +1,4 @@
-"""MaxPool of levels: the largest byte of each channel of a window."""
+"""MaxPool of levels, the largest byte of each channel of a window, and Concat."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ from irrun.fast.machine.sharing import share
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Kernel
 
-__all__ = ["largest"]
+__all__ = ["JOINING", "largest"]
+
+
+def _join(*levels: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    return np.concatenate(levels, axis=3, out=out)
+
+
+JOINING: Final = Kernel(_join, "integers", out="whole")
+"""The kernel of a Concat of the channels of levels, none of which are padded."""
 
 
 def largest(axes: tuple[Axis, ...], batch: int, channels: int) -> Kernel | None:
