@@ -27,7 +27,8 @@ from irrun.files import write_file, write_pair
 from irrun.types import ELEMENT_TYPES
 
 __all__ = [
-    "BASES", "CONTENT", "SUITE", "Case", "Operation", "Step", "Suite", "read_suite", "tensor_record", "write_suite",
+    "BASES", "CONTENT", "INTERNAL", "SUITE", "Case", "Operation", "Step", "Suite", "read_suite", "tensor_record",
+    "write_suite",
 ]  # fmt: skip
 
 FORMAT: Final = "OpenVINO IR conformance suite"
@@ -38,6 +39,8 @@ CONTENT: Final = "2026.11"
 LICENCE: Final = "Apache-2.0"
 SUITE: Final = Path(__file__).with_name("suite.jsonl.xz")
 """The suite that is part of irrun."""
+INTERNAL: Final = Path(__file__).with_name("internal.jsonl.xz")
+"""The suite of OpenVINO's internal operations, ``internal`` for ``read_suite``. Their pages have no versions."""
 
 VERDICTS: Final = ("values", "refuse", "open")
 BASES: Final = ("page", "engine")
@@ -183,9 +186,12 @@ def write_suite(suite: Suite, path: str | os.PathLike[str]) -> int:
 
 
 def read_suite(path: str | os.PathLike[str] = SUITE) -> Suite:
-    """Return the suite in a file. Raises ReadError (IR000) if it cannot be read or has another version."""
+    """Return the suite in a file, or that of internal operations for ``internal``.
+
+    Raises ReadError (IR000) if it cannot be read or has another version.
+    """
     try:
-        lines = lzma.decompress(Path(path).read_bytes()).split(b"\n")
+        lines = lzma.decompress((INTERNAL if os.fspath(path) == "internal" else Path(path)).read_bytes()).split(b"\n")
         head = json.loads(lines[0])
         if head["format"] != FORMAT or head["version"] != VERSION:
             raise ValueError(f"it is no suite of version {VERSION}")

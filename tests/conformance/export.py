@@ -18,12 +18,12 @@ from typing import Any
 import kit
 import recorded
 import tables
-from conformance import composed, departures, rows
+from conformance import composed, departures, internal, rows
 from conformance.coverage import PAGE, page
 from conformance.verdicts import faults, settled
 from irrun.codes import CODES
 from irrun.conformance.judging import difference
-from irrun.conformance.suite import SUITE, Case, Operation, Step, Suite, to_record, write_suite
+from irrun.conformance.suite import INTERNAL, SUITE, Case, Operation, Step, Suite, to_record, write_suite
 from irrun.engines.values import read_tensor
 from irrun.opdef import Op, all_ops, is_custom, labels
 from irrun.specification import wording
@@ -123,7 +123,7 @@ def main() -> None:
     made, names = suite()
     if wrong := list(faults(made)):
         sys.exit("\n".join([*wrong, f"not written: {len(wrong)} verdicts are unsound"]))
-    size = write_suite(made, SUITE)
+    size = write_suite(made, SUITE) + write_suite(internal.suite(), INTERNAL)
     recorded.write(names)
     PAGE.write_text(page(made), "utf-8")
     verdicts = Counter(case.verdict for case in made.cases)

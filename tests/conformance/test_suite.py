@@ -20,7 +20,7 @@ import irrun
 import kit
 import recorded
 import tables
-from conformance import export, rows
+from conformance import export, internal, rows
 from conformance.coverage import PAGE, holes, page
 from conformance.in_process import InProcess
 from irrun.base.source import Source
@@ -52,6 +52,27 @@ def test_irrun_passes_every_case(part: int) -> None:
     """
     cases = suite().cases[part::PARTS]
     _assert_passes((case, (False,) if number % 4 else (False, True)) for number, case in enumerate(cases))
+
+
+def test_irrun_passes_the_internal_suite() -> None:
+    """The file is what the tables give, and irrun passes each case, refusals for their clause."""
+    found, given = read_suite("internal"), internal.suite()
+    assert (found.operations, [case.name for case in found.cases]) == (
+        given.operations,
+        [case.name for case in given.cases],
+    )
+    for old, new in zip(found.cases, given.cases):
+        assert (old.xml, old.bin, old.clause, old.steps[0].inputs) == (
+            new.xml,
+            new.bin,
+            new.clause,
+            new.steps[0].inputs,
+        )
+        for mine, other in zip(old.steps[0].expected(), new.steps[0].expected(), strict=True):
+            assert not difference(mine, other, 1e-6, 1e-6)  # numpy rounds differently from machine to machine
+    assert {case.verdict for case in found.cases} == {"values", "refuse"}
+    assert {case.operation for case in found.cases} == {*found.operations}
+    _assert_passes((case, (False, True)) for case in found.cases)
 
 
 @pytest.mark.slow

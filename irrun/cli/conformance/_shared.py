@@ -36,7 +36,9 @@ __all__ = [
 _SHOWN_NAME_CHARS: Final = 40
 """The characters of the name of a case that a progress bar shows."""
 
-suite_option: Final = click.option("--suite", metavar="FILE", help="Another suite. [default: that of irrun]")
+suite_option: Final = click.option(
+    "--suite", metavar="FILE", help="Another suite; `internal` has the internal operations. [default: that of irrun]"
+)
 
 
 @dataclass(frozen=True)
