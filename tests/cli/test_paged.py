@@ -22,14 +22,19 @@ from places import SAMPLES
 @pytest.fixture(scope="module")
 def folder(ov: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a stateful decoder and its paged form, by OpenVINO."""
+    folder = tmp_path_factory.mktemp("paged")
+    _rewritten(ov, folder, decoder(50))
+    return folder
+
+
+def _rewritten(ov: Any, folder: Path, model: Model) -> None:
+    """Write a decoder, stateful.xml, and what OpenVINO makes of it, paged.xml."""
     from openvino._offline_transformations import paged_attention_transformation
 
-    folder = tmp_path_factory.mktemp("paged")
-    irrun.save_model(decoder(50), folder / "stateful.xml")
-    model = ov.Core().read_model(folder / "stateful.xml")
-    paged_attention_transformation(model)
-    ov.save_model(model, folder / "paged.xml", compress_to_fp16=False)
-    return folder
+    irrun.save_model(model, folder / "stateful.xml")
+    paged = ov.Core().read_model(folder / "stateful.xml")
+    paged_attention_transformation(paged)
+    ov.save_model(paged, folder / "paged.xml", compress_to_fp16=False)
 
 
 def test_both_agree(folder: Path, call: Any) -> None:
@@ -41,6 +46,30 @@ def test_both_agree(folder: Path, call: Any) -> None:
         ("whole prompts", 140), ("permuted blocks", 140), ("pieces", 140), ("interleaved", 140), ("shared prefix", 106), ("evicted block", 140),
     ]  # fmt: skip
     assert all(schedule["difference"] < found["allowed"] / 100 for schedule in found["schedules"])
+
+
+def test_the_state_of_a_convolution(ov: Any, tmp_path: Path) -> None:
+    """OpenVINO makes PagedCausalConv1D. Its table has blocks as the caches have, and a server may name a wrong one."""
+    _rewritten(ov, tmp_path, decoder(50, kernel=3))
+    models = str(tmp_path / "stateful.xml"), str(tmp_path / "paged.xml")
+    found = serving(*models)
+    assert found.agrees
+    assert "PagedCausalConv1D" in {layer.type for layer in irrun.read_model(models[1]).layers.values()}
+    states = {
+        "0_la.past_lens": np.array([0], np.int32), "1_la.past_lens": np.array([40], np.int32),
+        "0_la.block_indices": np.array([3, 2, 0], np.int32), "1_la.block_indices": np.array([0, 0], np.int32),
+        "0_la.block_indices_begins": np.array([0, 3], np.int32), "1_la.block_indices_begins": np.array([0, 2], np.int32),
+        "0_la.cache_interval": np.array([32], np.int32), "1_la.cache_interval": np.array([32], np.int32),
+    }  # fmt: skip
+    assert serving(*models, calls=str(_calls(tmp_path / "calls.npz", **states))).agrees
+    states["1_la.block_indices"] = np.array([2, 0], np.int32)
+    fault = serving(*models, calls=str(_calls(tmp_path / "calls.npz", **states))).schedules[0].fault
+    assert fault is not None
+    assert (fault.position, fault.layer) == (40, "convolution/PagedCausalConv1D")
+    assert fault.cause == (
+        "the state in block 2 is the state after 32 tokens of sequence 0; "
+        "block 0 holds that after 40 tokens of sequence 0"
+    )
 
 
 def _attention(model: Model, number: int) -> Layer:

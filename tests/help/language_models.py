@@ -24,12 +24,13 @@ def product(name: str, x: Any, weight: np.ndarray, transpose_b: bool) -> Any:
     return b.MatMul(x, weight, transpose_b=transpose_b, name=name)
 
 
-def decoder(vocabulary: int = VOCABULARY, *, inputs: tuple[str, ...] = (), width: int = 32, layers: int = 2, seed: int = 0, product: Callable[[str, Any, np.ndarray, bool], Any] = product, table: Callable[[np.ndarray], Any] = b.constant) -> irrun.Model:  # fmt: skip
+def decoder(vocabulary: int = VOCABULARY, *, inputs: tuple[str, ...] = (), width: int = 32, layers: int = 2, seed: int = 0, product: Callable[[str, Any, np.ndarray, bool], Any] = product, table: Callable[[np.ndarray], Any] = b.constant, kernel: int = 0) -> irrun.Model:  # fmt: skip
     """Build a stateful decoder in the manner of Llama.
 
     ``inputs`` are those beside input_ids, by default attention_mask, position_ids and beam_idx. Without a mask or
     positions, the model counts what its variables hold. ``product`` builds each product with weights, by its name,
-    and ``table`` the embeddings of the tokens.
+    and ``table`` the embeddings of the tokens. With a ``kernel``, a causal convolution of so many tokens comes first, in
+    the manner of LFM2, whose variable holds its last inputs.
     """
     rng = np.random.default_rng(seed)
     heads, names = 4, inputs or ("attention_mask", "position_ids", "beam_idx")
@@ -55,6 +56,18 @@ def decoder(vocabulary: int = VOCABULARY, *, inputs: tuple[str, ...] = (), width
     def split(y: Any) -> Any:
         return b.Transpose(b.Reshape(y, [0, 0, heads, size], special_zero=True), [0, 2, 1, 3])
 
+    if kernel:
+        name = "cache_params.past.conv.0"
+        zeros = b.Broadcast(np.float32(0), b.Concat([batch, [width, kernel]], axis=0))
+        held = b.ReadValue(zeros, variable_id=name, variable_type="f32", variable_shape=f"?,{width},{kernel}")
+        past = b.Gather(held, given["beam_idx"], 0) if "beam_idx" in given else held
+        whole = b.Concat([past, b.Transpose(x, [0, 2, 1])], axis=-1)
+        sinks.append(b.Assign(b.Slice(whole, [-kernel], [2**31 - 1], [1], [2]), variable_id=name))
+        filters = rng.normal(0, kernel**-0.5, (width, 1, 1, kernel)).astype(np.float32)
+        rows = b.GroupConvolution(
+            whole, filters, strides=[1], pads_begin=[0], pads_end=[0], dilations=[1], name="convolution"
+        )
+        x = b.Add(x, b.Transpose(b.Slice(rows, [1], [2**31 - 1], [1], [2]), [0, 2, 1]))
     mask = None
     for layer in range(layers):
         normal = b.MVN(x, [-1], eps=1e-5, eps_mode="inside_sqrt", normalize_variance=True)
