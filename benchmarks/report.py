@@ -64,7 +64,7 @@ def save(path: Path, facts: Mapping[str, Any], rows: Iterable[Row]) -> None:
 def store(path: Path, module: str, facts: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     """Write a result that pages quote: the rows, and how ``python -m module`` came to them."""
     stored = {
-        "command": shlex.join(["python", "-m", module, *sys.argv[1:]]),
+        "command": shlex.join(["python", "-m", *module.split(), *sys.argv[1:]]),
         "date": datetime.now(UTC).date().isoformat(),
         "machine": facts,
         "rows": rows,

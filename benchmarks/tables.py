@@ -20,6 +20,7 @@ __all__ = [
     "networks",
     "number",
     "origin",
+    "served",
     "speed",
 ]
 
@@ -199,6 +200,21 @@ def fleet(stored: Stored) -> str:
     titles = ["", "ms of the parent's processor for a task", f"workers fed with tasks of {TASK_MS} ms"]
     rows = ([_WORKERS[row["workers"]], f"{row['ms']:g}", f"{TASK_MS / row['ms']:.0f}"] for row in stored["rows"])
     return f"{origin(stored)}\n\n{_table(titles, 1, rows)}"
+
+
+def served(stored: Stored) -> str:
+    """Return the table of the families of language models: how each is rewritten, and how far its logits are apart."""
+    titles = ["family", "operations", "schedules that agree", "tokens", "both forms in irrun", "irrun and OpenVINO"]
+    rows = (
+        [row["name"], "not rewritten", "", "", "", ""]
+        if row["refusal"]
+        else [
+            row["name"], row["operations"], row["schedules"], str(row["tokens"]), f"{row['difference']:.1e}",
+            f"{row['openvino']:.1e}",
+        ]
+        for row in stored["rows"]
+    )  # fmt: skip
+    return f"{origin(stored)}\n\n{_table(titles, 2, rows)}"
 
 
 def _groups(rows: Sequence[Stored]) -> dict[str, list[Stored]]:

@@ -21,7 +21,7 @@ __all__ = ["BLOCKS", "PAGES", "RESULTS", "filled", "main", "stored"]
 RESULTS: Final = ROOT / "docs" / "results"
 PAGES: Final = [
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("benchmarks", "compare", "conformance")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("benchmarks", "compare", "conformance", "internal-operations")),
 ]
 """The pages with figures of stored results."""
 
@@ -46,6 +46,7 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "figures budgets": lambda: tables.budgets(stored("budgets")),
     "figures compare": lambda: tables.comparisons(stored("compare")),
     "figures fleet": lambda: tables.fleet(stored("fleet")),
+    "figures served": lambda: tables.served(stored("served")),
 }
 """What makes each block, by the text of the comment before it."""
 

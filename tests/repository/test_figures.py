@@ -26,14 +26,14 @@ def test_every_stored_result_is_shown() -> None:
     pages = "".join(page.read_text("utf-8") for page in figures.PAGES)
     assert re.findall(r"^<!-- ((?:figures [^\n]+)|scoreboard) -->$", pages, re.MULTILINE).count("scoreboard") == 1
     assert all(f"<!-- {name} -->\n" in pages for name in figures.BLOCKS)
-    read = {"budgets", "compare", "fleet", "networks-1-thread", "networks-2-threads", "scoreboard"}
+    read = {"budgets", "compare", "fleet", "networks-1-thread", "networks-2-threads", "scoreboard", "served"}
     assert {path.stem for path in figures.RESULTS.iterdir()} == read
 
 
-@pytest.mark.parametrize("name", ["networks-1-thread", "networks-2-threads", "budgets", "compare", "fleet"])
+@pytest.mark.parametrize("name", ["networks-1-thread", "networks-2-threads", "budgets", "compare", "fleet", "served"])
 def test_a_stored_result_says_where_it_comes_from(name: str) -> None:
     found = figures.stored(name)
-    assert found["command"].startswith("python -m benchmarks")
+    assert found["command"].startswith(("python -m benchmarks", "python -m tools"))
     assert found["command"].endswith(f"--save docs/results/{name}.json")
     assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", found["date"])
     assert {"cpu", "cores"} <= found["machine"].keys()

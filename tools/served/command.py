@@ -9,7 +9,8 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ import numpy as np
 import openvino as ov
 
 import irrun
+from benchmarks.report import processor, store
 from irrun.debug.paged import serving
 from irrun.debug.paged.calls import plans
 from irrun.debug.paged.sides import Paged, Stateful, rows
@@ -128,6 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools served")
     parser.add_argument("names", nargs="*", choices=[[], *FAMILIES], metavar="NAME")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the models there")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="store the results, for python -m tools figures")
     parser.add_argument("--faults", type=int, nargs=2, metavar=("COUNT", "SEED"), help="plant faults instead")
     options = parser.parse_args(arguments)
     if options.faults is not None:
@@ -139,6 +142,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for family in options.names or FAMILIES:
             outcomes.append(outcome(family, folder))
             print(outcomes[-1].line, flush=True)
+    if options.save is not None:
+        facts = {
+            **processor(),
+            "openvino": metadata.version("openvino"),
+            "transformers": metadata.version("transformers"),
+        }
+        store(options.save, "tools served", facts, [asdict(found) for found in outcomes])
     return int(any(not made.openvino < 1e-4 for made in outcomes))
 
 
