@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
-from llvmlite import ir
 
 from irrun.fast.block import at, fused, int64, repeated
 from irrun.fast.functions import contracted, summing
-from irrun.fast.machine.late import cgutils, emitted, literal, types
+from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.memory import address_of, data_address, row_at
 from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.fast.machine.sharing import share

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from llvmlite import ir
-
 from irrun.fast.block import at, int64, repeated
 from irrun.fast.integers.block import as_bytes
-from irrun.fast.machine.late import cgutils, emitted, types
+from irrun.fast.machine.late import cgutils, emitted, ir, types
 from irrun.fast.machine.processor import VECTOR
 
 __all__ = ["encode_planes", "encode_row"]
