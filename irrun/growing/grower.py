@@ -37,7 +37,7 @@ _KINDS: Final = ("declared", "chain", "declared", "start")
 """How the graph of each number is grown, in turn."""
 _INTERNAL_EVERY: Final = 20
 """One graph of so many is a layer of an internal operation of OpenVINO, unless an engine reads the models: OpenVINO
-reads no such layer from a file."""
+reads few of these types from a file."""
 CYCLE: Final = len(_KINDS) * len(STARTS)
 """The number of graphs among which each start occurs once."""
 _MAX_DECLARED_LAYERS: Final = 6

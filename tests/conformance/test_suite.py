@@ -75,6 +75,20 @@ def test_irrun_passes_the_internal_suite() -> None:
     _assert_passes((case, (False, True)) for case in found.cases)
 
 
+@pytest.mark.parametrize("type", ["GatedDeltaNet", "SelectiveSSM", "PagedGatedDeltaNet", "PagedSelectiveSSM"])
+def test_openvino_gives_the_internal_values(ov: Any, type: str) -> None:
+    """The types that OpenVINO 2026.4.1 reads from a file, after its CPU plugin is loaded, which declares them."""
+    core = ov.Core()
+    core.get_property("CPU", "FULL_DEVICE_NAME")
+    cases = [case for case in read_suite("internal").cases if case.name.startswith(f"{type}-1/values/")]
+    assert len(cases) == 4
+    for case in cases:
+        model = core.read_model(case.xml.encode(), case.bin)
+        found = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(case.steps[0].feeds())
+        for mine, expected in zip(found.values(), case.steps[0].expected(), strict=True):
+            assert not difference(mine, expected, case.rtol, case.atol)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_defining_kernels_pass_the_other_cases(part: int) -> None:
