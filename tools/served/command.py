@@ -112,6 +112,7 @@ def _planted(count: int, seed: int, keep: Path | None) -> int:
     """Plant faults, print what `irrun paged` says of each, and return 1 if it names fewer than 95 %."""
     with tempfile.TemporaryDirectory(prefix="served-") as name:
         folder = keep or Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
         for family in planting.FAMILIES:
             if not (folder / f"{family}-paged.xml").exists():
                 made(family, folder)

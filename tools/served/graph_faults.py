@@ -188,10 +188,11 @@ def element(graph: Graph, rng: Rng) -> Planted:
 
 
 def embeddings(graph: Graph, rng: Rng) -> Planted:
-    constant, layer = _weights(graph, rng, ("embed_tokens.weight", "wte.weight", "word_embeddings.weight"))
+    constant, _ = _weights(graph, rng, ("embed_tokens.weight", "wte.weight", "word_embeddings.weight"))
     a, b = two(rng, int(constant.outputs[0].shape[0].lo))
     graph.change(constant, lambda array: array[[{a: b, b: a}.get(i, i) for i in range(len(array))]])
-    return Planted(f"embeddings of tokens {a} and {b} exchanged", (f"has at {a}, {b} of axis 0",), layer.name)
+    words = (constant.name, f"has at {a}, {b} of axis 0")
+    return Planted(f"embeddings of tokens {a} and {b} exchanged", words)  # the head may have the same constant
 
 
 def kernel(graph: Graph, rng: Rng) -> Planted:
