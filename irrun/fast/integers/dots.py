@@ -71,21 +71,23 @@ def _four_signed_products(
 
 
 def _two_products(builder: Any, dot: Dot, sums: Sums, words: Sequence[ir.Value], weights: Sequence[ir.Value]) -> Sums:
-    """An instruction multiplies pairs of i16: first the even bytes, then the odd ones."""
+    """An instruction multiplies pairs of i16: the even bytes, and the odd ones.
+
+    A vector of weights after the other is widened, so that the sums stay in registers.
+    """
     pairs = ir.VectorType(_I16, 2 * dot.lanes)
     function = dot.function(builder, pairs, pairs)
     eight, low = (ir.Constant(pairs, [number] * 2 * dot.lanes) for number in (8, 255))
-    shorts = [builder.bitcast(vector, pairs) for vector in weights]
     splats = [builder.bitcast(repeated(builder, word, dot.lanes), pairs) for word in words]
-    even = [builder.and_(splat, low) for splat in splats], [builder.shl(vector, eight) for vector in shorts]
-    odd = [builder.lshr(splat, eight) for splat in splats], shorts
-    for numbers, upper in (even, odd):
-        signed = [builder.ashr(vector, eight) for vector in upper]
-        sums = [
-            [builder.add(sum, builder.call(function, [number, vector])) for sum, vector in zip(row, signed)]
-            for row, number in zip(sums, numbers)
-        ]
-    return sums
+    added: list[list[ir.Value]] = [[] for _ in sums]
+    for n, vector in enumerate(weights):
+        odd = builder.bitcast(vector, pairs)
+        signed = [builder.ashr(upper, eight) for upper in (builder.shl(odd, eight), odd)]
+        for row, splat, more in zip(sums, splats, added):
+            numbers = builder.and_(splat, low), builder.lshr(splat, eight)
+            first, then = (builder.call(function, [pair, weight]) for pair, weight in zip(numbers, signed))
+            more.append(builder.add(row[n], builder.add(first, then)))
+    return added
 
 
 DOTS: Final[Mapping[str, Dot]] = {
