@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -15,6 +16,7 @@ from language_models import decoder
 
 VOCABULARY, BLOCKS, HEADS, SIZE = 50, 9, 4, 8
 F32 = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
+GROUPS = {"KEY_CACHE_GROUP_SIZE": "4", "VALUE_CACHE_GROUP_SIZE": "4"}
 TEXTS = [np.random.default_rng(seed).integers(0, VOCABULARY, 50) for seed in (1, 2)]
 TABLES = [[7, 2], [0, 5]]
 SCHEDULE = [[(0, 0, 33)], [(1, 0, 3), (0, 33, 34)], [(0, 34, 40), (1, 3, 40)], [(1, 40, 41), (0, 40, 41)]]
@@ -60,6 +62,12 @@ class Rewritten:
         return [tensor.data.copy() for tensor in self.request.output_tensors]
 
 
+def zeros(tensor: Any) -> np.ndarray:
+    """Return a cache of zeros for irrun. OpenVINO's arrays of u4 have two elements in a byte, and one axis."""
+    type = ml_dtypes.uint4 if tensor.element_type.get_type_name() == "u4" else tensor.data.dtype
+    return np.zeros(list(tensor.shape), type)
+
+
 @pytest.fixture
 def stateful(tmp_path: Path) -> Path:
     irrun.save_model(decoder(VOCABULARY), tmp_path / "stateful.xml")
@@ -72,8 +80,12 @@ def stateful(tmp_path: Path) -> Path:
         (F32, 5e-5),
         ({**F32, "KV_CACHE_PRECISION": "u8"}, 2e-3),
         ({**F32, "KV_CACHE_PRECISION": "u8", "KEY_CACHE_QUANT_MODE": "BY_TOKEN"}, 2e-3),
+        ({**F32, "KV_CACHE_PRECISION": "u8", "KEY_CACHE_QUANT_MODE": "BY_TOKEN", "KEY_CACHE_GROUP_SIZE": "4"}, 2e-3),
+        ({**F32, "KV_CACHE_PRECISION": "u4"}, 2e-2),
+        ({**F32, "KV_CACHE_PRECISION": "u4", "KEY_CACHE_QUANT_MODE": "BY_TOKEN"}, 2e-2),
+        ({**F32, "KV_CACHE_PRECISION": "u4", "KEY_CACHE_QUANT_MODE": "BY_TOKEN", **GROUPS}, 2e-2),
     ],
-    ids=["f32", "u8-by-channel", "u8-by-token"],
+    ids=["f32", "u8-by-channel", "u8-by-token", "u8-groups", "u4-by-channel", "u4-by-token", "u4-groups"],
 )
 def test_logits(ov: Any, stateful: Path, properties: dict[str, str], tolerance: float) -> None:
     """Two sequences, in pieces and in calls of both, in blocks that are out of order.
@@ -82,7 +94,7 @@ def test_logits(ov: Any, stateful: Path, properties: dict[str, str], tolerance: 
     """
     theirs = Rewritten(ov, stateful, properties)
     ours = irrun.compile(theirs.file)
-    passed = {name: tensor.data.copy() for name, tensor in theirs.caches.items()}
+    passed = {name: zeros(tensor) for name, tensor in theirs.caches.items()}
     for work in SCHEDULE:
         given = feeds(work)
         logits = ours({**given, **passed})["logits"]

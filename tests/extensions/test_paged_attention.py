@@ -13,6 +13,7 @@ import pytest
 import irrun
 from irrun import build as b
 from irrun.diagnostics import ModelError
+from irrun.extensions.internal._caches import Layout, read, write
 from irrun.extensions.internal.paged_attention_extension import PagedAttentionExtension
 from irrun.growing.internal import OFF
 from irrun.opdef import Request, Value
@@ -408,3 +409,19 @@ def test_keys_that_another_layer_has_written(count: int) -> None:
     row, *_ = op.prepare(request).call(*others[:3], *given, *others[5:])
     np.testing.assert_allclose(row, expected, atol=1e-6)
     assert all(np.array_equal(a, b) for a, b in zip(given, written))
+
+
+def test_codes_of_four_bits() -> None:
+    """A row of 0 to 15 has the scale 1.0, the zero point -0.0, and its numbers as codes, the first one in a high half."""
+    cache = np.zeros((1, 1, 2, 32), ml_dtypes.uint4)
+    layout = Layout.of(cache.shape, cache.dtype, 16)
+    assert layout == Layout("by token", 2, 16, 4)
+    rows = np.arange(16, dtype=np.float32).reshape(1, 1, 16)
+    write(cache, layout, np.array([0]), 1, rows)
+    scale, zero = [0, 0, 0, 0, 0, 8, 15, 3], [0, 0, 0, 0, 0, 0, 0, 8]  # 0x3f800000 and 0x80000000, low halves first
+    codes = [1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14]
+    assert cache[0, 0, 1].astype(int).tolist() == [*scale, *zero, *codes]
+    assert (read(cache, layout, np.array([0]), 2, np.dtype(np.float32))[:, 1] == rows[0]).all()
+    assert Layout.of((1, 1, 20, 16), cache.dtype, 16) == Layout("by channel", 4, 16, 4)
+    assert Layout.of((1, 1, 2, 48), cache.dtype, 16) == Layout("by token", 2, 16, 4, 2)
+    assert Layout.of((1, 1, 2, 24), cache.dtype, 16) is None

@@ -1,9 +1,10 @@
 """Caches of keys and values in blocks: how rows lie in them, in floats or quantized as by OpenVINO's CPU plugin.
 
-A cache is [blocks, heads, slots, width]. In u8, there are two layouts. By token, each row holds its scale and zero
-point before its codes: [blocks, heads, slots, 8 + width]. By channel, each block holds a row of scales and one of zero
-points, in 4 rows of bytes each, before its slots: [blocks, heads, 8 + slots, width]. A code c stands for
-``(c - zero) * scale``.
+A cache is [blocks, heads, slots, width]. In u8 and u4, there are two layouts, which are told here in bytes. By token,
+a row has one or more groups, and each group holds its scale and zero point before its codes: [blocks, heads, slots,
+groups * (8 + width / groups)]. By channel, each block holds a row of scales and one of zero points before its slots:
+[blocks, heads, 8 + slots, width]. A code c stands for ``(c - zero) * scale``. A byte of a cache in u4 has its first
+code in the high half, and counts as two elements, of which the low half is the first.
 """
 
 from __future__ import annotations
@@ -12,36 +13,51 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+import ml_dtypes
 import numpy as np
 
 from irrun.extensions.internal._blocks import places
 from irrun.kernels.matmul import narrow
 
-__all__ = ["PARAMETERS", "Layout", "read", "rewrite", "write"]
+__all__ = ["PARAMETERS", "Layout", "bits_of", "read", "rewrite", "write"]
 
 PARAMETERS: Final = 8
 """The bytes of a scale and a zero point, each an f32."""
 
 
+def bits_of(dtype: np.dtype) -> int:
+    """Return the bits of a code in a cache of this dtype, or 0 for floats."""
+    return {np.dtype(np.uint8): 8, np.dtype(ml_dtypes.uint4): 4}.get(dtype, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a cache holds rows of ``width`` elements, ``slots`` in a block."""
+    """How a cache holds rows of ``width`` elements, ``slots`` in a block. A code has ``bits``, a row ``groups``."""
 
     kind: Literal["floats", "by token", "by channel"]
     slots: int
     width: int
+    bits: int = 0
+    groups: int = 1
 
     @staticmethod
     def of(shape: tuple[int, ...], dtype: np.dtype, width: int) -> Layout | None:
         """Return the layout of a cache for rows of ``width`` elements, or None if its last dim contradicts them."""
         slots, row = shape[2:]
-        if dtype == np.uint8 and row == width + PARAMETERS:
-            return Layout("by token", slots, width)
-        if row != width:
-            return None
-        if dtype == np.uint8:
-            return Layout("by channel", slots - PARAMETERS, width) if slots > PARAMETERS else None
-        return Layout("floats", slots, width)
+        bits = bits_of(dtype)
+        if not bits:
+            return Layout("floats", slots, width) if row == width else None
+        spare = PARAMETERS * 8 // bits
+        groups = (row - width) // spare
+        if groups > 0 and row == width + groups * spare and width * bits % (8 * groups) == 0:
+            return Layout("by token", slots, width, bits, groups)
+        fits = row == width and slots > spare and width * bits % 8 == 0
+        return Layout("by channel", slots - spare, width, bits) if fits else None
+
+    @property
+    def spare(self) -> int:
+        """The elements of a scale and a zero point."""
+        return PARAMETERS * 8 // self.bits
 
 
 def read(cache: np.ndarray, layout: Layout, blocks: np.ndarray, count: int, work: np.dtype) -> np.ndarray:
@@ -67,9 +83,10 @@ def write(cache: np.ndarray, layout: Layout, blocks: np.ndarray, first: int, row
     if layout.kind == "floats":
         cache[at, :, slots] = narrow(rows, cache.dtype)
     else:
-        codes, scale, zero = _quantized(rows, -1)
+        codes, scale, zero = _quantized(rows.reshape(*rows.shape[:2], layout.groups, -1), -1, layout.bits)
         parameters = np.concatenate([scale, zero], -1).astype(np.float32).view(np.uint8)
-        cache[at, :, slots] = np.concatenate([parameters, codes], -1)
+        whole = np.concatenate([parameters, _packed(codes, layout.bits)], -1)
+        cache[at, :, slots] = _elements(whole.reshape(*rows.shape[:2], -1), layout.bits)
 
 
 def rewrite(
@@ -96,36 +113,64 @@ def _append_by_channel(block: np.ndarray, layout: Layout, begin: int, rows: np.n
     """Write rows [count, heads, width] to a block from slot ``begin`` on, and quantize the rows before them again."""
     before = _decoded(block[None], layout, np.dtype(np.float32))[0, :, :begin]
     whole = np.concatenate([before, rows.swapaxes(0, 1).astype(np.float32)], 1)
-    codes, scale, zero = _quantized(whole, 1)
+    codes, scale, zero = _quantized(whole, 1, layout.bits)
     heads, parameters = len(block), np.concatenate([scale, zero], 1)
-    block[:, :PARAMETERS] = (
-        parameters.astype(np.float32).reshape(heads, -1).view(np.uint8).reshape(heads, PARAMETERS, layout.width)
-    )
-    block[:, PARAMETERS : PARAMETERS + whole.shape[1]] = codes
+    scales = parameters.astype(np.float32).reshape(heads, -1).view(np.uint8).reshape(heads, layout.spare, -1)
+    block[:, : layout.spare] = _elements(scales, layout.bits)
+    end = layout.spare + whole.shape[1]
+    block[:, layout.spare : end] = _elements(_packed(codes, layout.bits), layout.bits)
 
 
-def _quantized(rows: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _quantized(rows: np.ndarray, axis: int, bits: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the codes of rows, and the scales and zero points of the ranges along ``axis``, as f32."""
-    rows = rows.astype(np.float32)
+    rows, most = rows.astype(np.float32), (1 << bits) - 1
     least, largest = rows.min(axis, keepdims=True), rows.max(axis, keepdims=True)
-    scale = (largest - least) / np.float32(255)
+    scale = (largest - least) / np.float32(most)
     scale[scale == 0] = np.float32(1e-4)  # OpenVINO's scale of equal numbers
     zero = -least / scale
-    return np.clip(np.rint(rows / scale + zero), 0, 255).astype(np.uint8), scale, zero
+    return np.clip(np.rint(rows / scale + zero), 0, most).astype(np.uint8), scale, zero
+
+
+def _packed(codes: np.ndarray, bits: int) -> np.ndarray:
+    """Return codes as bytes: of two codes in u4, the first is the high half of a byte."""
+    return codes if bits == 8 else codes[..., ::2] << 4 | codes[..., 1::2]
+
+
+def _unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
+    """Return the codes that bytes hold, u8."""
+    return packed if bits == 8 else np.stack([packed >> 4, packed & 15], -1).reshape(*packed.shape[:-1], -1)
+
+
+def _elements(packed: np.ndarray, bits: int) -> np.ndarray:
+    """Return bytes as the elements of a cache: of two elements in u4, the first is the low half of a byte."""
+    if bits == 8:
+        return packed
+    halves = np.stack([packed & 15, packed >> 4], -1)
+    return halves.reshape(*packed.shape[:-1], -1).astype(ml_dtypes.uint4)
+
+
+def _packed_elements(elements: np.ndarray, bits: int) -> np.ndarray:
+    """Return the bytes of elements of a cache."""
+    if bits == 8:
+        return elements
+    halves = elements.astype(np.uint8)
+    return halves[..., ::2] | halves[..., 1::2] << 4
 
 
 def _decoded(blocks: np.ndarray, layout: Layout, work: np.dtype) -> np.ndarray:
     """Return the rows of whole blocks, [blocks, heads, slots, width], in the dtype ``work``; perhaps ``blocks``."""
     if layout.kind == "floats":
         return blocks.astype(work, copy=False)
+    raw, count, heads = _packed_elements(blocks, layout.bits), *blocks.shape[:2]
     if layout.kind == "by token":
-        parameters = np.ascontiguousarray(blocks[..., :PARAMETERS]).view(np.float32)
-        codes = blocks[..., PARAMETERS:]
+        raw = raw.reshape(count, heads, layout.slots, layout.groups, -1)
+        parameters = np.ascontiguousarray(raw[..., :PARAMETERS]).view(np.float32)
+        codes = _unpacked(raw[..., PARAMETERS:], layout.bits)
         scale, zero = parameters[..., :1], parameters[..., 1:]
     else:
-        count, heads = blocks.shape[:2]
-        parameters = np.ascontiguousarray(blocks[:, :, :PARAMETERS]).reshape(count, heads, -1).view(np.float32)
+        parameters = np.ascontiguousarray(raw[:, :, : layout.spare]).reshape(count, heads, -1).view(np.float32)
         scale, zero = np.moveaxis(parameters.reshape(count, heads, 2, 1, layout.width), 2, 0)
-        codes = blocks[:, :, PARAMETERS:]
+        codes = _unpacked(raw[:, :, layout.spare :], layout.bits)
     with np.errstate(all="ignore"):  # a block that nobody has written may hold any bytes
-        return ((codes.astype(np.float32) - zero) * scale).astype(work)
+        rows = ((codes.astype(np.float32) - zero) * scale).astype(work)
+    return rows.reshape(count, heads, layout.slots, layout.width)

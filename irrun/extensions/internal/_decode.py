@@ -8,6 +8,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from irrun.extensions.internal._attend import Bias, softmax
+from irrun.extensions.internal._caches import bits_of
 from irrun.kernels.matmul import narrow, wide
 
 __all__ = ["Decode", "decoded"]
@@ -28,15 +29,15 @@ def decoded(
 
     ``rows`` are the queries, keys and values, [sequences, n]. The caches are [blocks, groups, slots, width], and
     ``tables`` are ``past_lens``, ``subsequence_begins``, ``block_indices`` and ``block_indices_begins``. Returns None
-    for caches in u8, if a sequence has not one new token, and if the lengths of the sequences differ so much that each
-    is better computed by itself.
+    for caches of codes, if a sequence has not one new token, and if the lengths of the sequences differ so much that
+    each is better computed by itself.
     """
     past, subsequences, blocks, begins = tables
     count, (_, groups, slots, size) = len(past), caches[0].shape
     if not (len(rows[0]) == count > 0 and (np.diff(subsequences) == 1).all()):
         return None
     table = _padded_table(blocks, begins, past + 1, slots)
-    if table is None or any(cache.dtype == np.uint8 for cache in caches):
+    if table is None or any(bits_of(cache.dtype) for cache in caches):
         return None
     own = blocks[begins[:-1] + past // slots], slice(None), past % slots
     for cache, new in zip(caches, rows[1:]):

@@ -17,7 +17,7 @@ from irrun.kernels.matmul import narrow, wide
 from irrun.opdef import Kernel, Op, Request, Revision, Site, Value, attr, op, ports
 from irrun.types import ELEMENT_TYPES, Dim, PartialShape
 
-_CACHE: Final = "f32 f16 bf16 u8"
+_CACHE: Final = "f32 f16 bf16 u8 u4"
 _INPUTS: Final = ports(
     query="T", key="T", value="T", key_cache=_CACHE, value_cache=_CACHE, past_lens="i32", subsequence_begins="i32",
     block_indices="i32", block_indices_begins="i32", scale="float", sliding_window="i32", alibi_slopes="float",
@@ -61,8 +61,8 @@ class PagedAttentionExtension(Op):
     Heads share keys and values in groups. The second output holds the sums of the weights of each position, for each
     sequence, over all heads and the last ``score_aggregation_window`` queries: all for a negative number, and the last
     one for an empty input. The third output holds, for each sequence with enough tokens, the differences of the keys
-    that may be evicted. Caches in u8 hold codes with scales, by token or by channel, as OpenVINO's CPU plugin lays them
-    out.
+    that may be evicted. Caches in u8 and u4 hold codes with scales, by token or by channel, as OpenVINO's CPU plugin
+    lays them out.
 
     C1  ``query``, ``key`` and ``value`` have rank 2 and equally many rows.
     C2  The caches have rank 4, and equal numbers of blocks, of heads and of slots.
@@ -224,7 +224,7 @@ class PagedAttentionExtension(Op):
             if size is not None and stride is not None:
                 message = f"xattention_block_size is {size} and xattention_stride {stride}"
                 at.require(stride > 0 and size > 0 and size % stride == 0, "C11", message)
-        slots = cache[2].value if cache.rank and given["key_cache"].type.name != "u8" else None
+        slots = cache[2].value if cache.rank and given["key_cache"].type.kind == "float" else None
         for name in ("adaptive_rkv_start_size", "adaptive_rkv_evictable_sizes"):
             for number in (given[name].ints() or ()) if name in given and slots else ():
                 at.require(number % (slots or 1) == 0, "C12", f"{name} is {number}, but a block has {slots} slots")
