@@ -124,7 +124,7 @@ class Plans:
     def without_compiled(self, missing: NotCompiled) -> None:
         """Replace all plans by those without compiled kernels: one of these is missing. Warn about it."""
         self._decline(missing)
-        self.general, self._narrow = plan(self.model, self._how), {}
+        self.general, self._narrow, self._settled = plan(self.model, self._how), {}, None
         self.__dict__.pop("layered", None)
 
     def _decline(self, missing: NotCompiled) -> None:
