@@ -143,6 +143,8 @@ def _nearest(scene: Scene, found: np.ndarray) -> np.ndarray | None:
     """Return the constant of the stateful model with the most elements of another one, if most are equal."""
     model = scene.stateful.model
     best, most = None, found.size // 2
+    if found.dtype.kind != "f":  # shapes are not those of the stateful model
+        return None
     for feed, value in model.plan.values.items():
         if value.shape.static != found.shape or value.data is None or value.data.dtype != found.dtype:
             continue
@@ -155,7 +157,7 @@ def _nearest(scene: Scene, found: np.ndarray) -> np.ndarray | None:
 def _sources(scene: Scene, layer: Layer) -> str | None:
     """Return which input or attribute of a layer is another one than in the stateful model."""
     twin = scene.shared.get(layer.name)
-    if twin is None:
+    if twin is None or layer.type in ("Const", "Parameter"):  # their attributes say where contents lie
         return None
     if twin.type != layer.type:
         return f"the layer is {layer.type}, and {twin.type} in the stateful model"
