@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from contextlib import suppress
 from functools import cache
@@ -12,6 +13,8 @@ __all__ = ["adds_bytes_exactly", "has_flag", "processor"]
 
 _EXACT: Final = {"avx512_vnni", "avx_vnni", "avx_vnni_int8", "amx_int8"}
 """The flags of x86 instructions that add products of 8 bits in 32 bits."""
+_INEXACT: Final = {"SSE41", "AVX", "AVX2", "AVX512_CORE"}
+"""The values of oneDNN's variable ``ONEDNN_MAX_CPU_ISA`` that forbid these instructions."""
 
 
 def processor() -> str:
@@ -20,13 +23,14 @@ def processor() -> str:
 
 
 def adds_bytes_exactly() -> bool:
-    """Return whether the processor has instructions that add products of 8 bits in 32 bits.
+    """Return whether the processor has instructions that add products of 8 bits in 32 bits, and oneDNN may use them.
 
     Other processors add pairs of products in 16 bits first, which may saturate. A system that does not list the
     instructions counts as one of these, unless it is no x86.
     """
     is_x86 = platform.machine().lower() in ("x86_64", "amd64", "i386", "i686")
-    return not is_x86 or any(map(has_flag, _EXACT))
+    is_allowed = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() not in _INEXACT
+    return not is_x86 or (is_allowed and any(map(has_flag, _EXACT)))
 
 
 def has_flag(name: str) -> bool:
