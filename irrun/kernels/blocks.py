@@ -158,7 +158,7 @@ def whole_along(function: InPlace, axes: tuple[int, ...], rows: Callable[..., Ca
         if out is None:
             out = np.empty(x.shape, x.dtype)
         filled, work = out, 8 * x.nbytes
-        if on_tile_ready is ignore_tile and x.nbytes <= BLOCK_BYTES and not shared(work):
+        if on_tile_ready is ignore_tile and 0 < x.nbytes <= BLOCK_BYTES and not shared(work):
             function(x, filled)
             return filled
         fill = reporting(lambda index: function(x[index], filled[index]), filled, on_tile_ready)
