@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from irrun.debug.paged.cached import shared_slots
 from irrun.debug.paged.calls import Call, Piece, Plan, plans
 from irrun.debug.paged.constants import difference, spans
 from irrun.debug.paged.inputs import wrong_input
@@ -92,6 +93,18 @@ def test_inputs_that_are_corrected(inputs: dict[str, list[int] | int], needed: s
 
     found = wrong_input(_plan(**inputs), 0, agrees)
     assert found == (None if said is None else (0, said))
+
+
+def test_two_sequences_in_one_block() -> None:
+    """Tokens 3 and 4 of sequence 0 lie in slots 3 and 0 of the blocks 5 and 6, those of sequence 1 in block 6."""
+    tables = {"block_indices": np.array([5, 6, 6], np.int32), "block_indices_begins": np.array([0, 2, 3], np.int32)}
+    call = Call((Piece(0, 3, 5), Piece(1, 0, 3)), tables)
+    assert shared_slots(call, 0, 4) == "sequence 1 writes to block 6, slots 0, of sequence 0"
+    assert shared_slots(call, 1, 4) == "sequence 0 writes to block 6, slots 0, of sequence 1"
+    past = Call((Piece(0, 4, 5), Piece(1, 0, 3)), {**tables, "block_indices": np.array([5, 6, 5], np.int32)})
+    assert shared_slots(past, 0, 4) == "sequence 1 writes to block 5, slots 0 to 2, of sequence 0"
+    apart = Call(call.pieces, {**tables, "block_indices": np.array([5, 6, 7], np.int32)})
+    assert shared_slots(apart, 0, 4) is None
 
 
 def test_the_blocks_of_schedules() -> None:

@@ -120,7 +120,7 @@ def shared_block(tables: Tables, rng: Rng) -> Planted:
         for piece, own in enumerate(call.pieces):
             if own.sequence == 1:
                 tables.table(number, piece)[0] = block
-    return Planted(f"block {block} has two owners", (f"of block {block},", "of sequence"))
+    return Planted(f"block {block} has two owners", (f"block {block},", "sequence"))
 
 
 def stale_block(tables: Tables, rng: Rng) -> Planted:

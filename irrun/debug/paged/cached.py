@@ -9,12 +9,13 @@ from typing import Final
 
 import numpy as np
 
+from irrun.debug.paged.calls import Call
 from irrun.debug.paged.constants import spans
 from irrun.debug.paged.scene import Scene, near
 from irrun.debug.paged.sides import ATTENTION, STATES
 from irrun.model import Layer, Model
 
-__all__ = ["Held", "held", "wrong_rows", "wrong_state"]
+__all__ = ["Held", "held", "shared_slots", "wrong_rows", "wrong_state"]
 
 _KINDS: Final = ("key", "value")
 _FEW: Final = 3
@@ -197,6 +198,21 @@ class _Book:
             rows = self.rows(entry.kind, entry.layer, entry.sequence)
             if rows is not None:
                 yield entry, rows
+
+
+def shared_slots(call: Call, part: int, slots: int) -> str | None:
+    """Return where another sequence of a call writes to slots that hold tokens of a piece, before the call or new."""
+    piece = call.pieces[part]
+    first, last, _ = piece.evicted
+    own = {call.place(part, position, slots) for position in range(piece.end) if not first <= position < last}
+    for number, other in enumerate(call.pieces):
+        places = [call.place(number, position, slots) for position in range(other.begin, other.end)]
+        shared = [place for place in places if number != part and place in own]
+        if shared:
+            block = shared[0][0]
+            taken = spans([slot for at, slot in shared if at == block])
+            return f"sequence {other.sequence} writes to block {block}, slots {taken}, of sequence {piece.sequence}"
+    return None
 
 
 def wrong_state(scene: Scene, layer: Layer) -> str | None:

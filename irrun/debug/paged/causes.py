@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from irrun.debug.paged.cached import held, wrong_rows, wrong_state
+from irrun.debug.paged.cached import held, shared_slots, wrong_rows, wrong_state
 from irrun.debug.paged.constants import difference
 from irrun.debug.paged.options import wrong_option
 from irrun.debug.paged.scene import Scene, near
@@ -55,7 +55,8 @@ def _special(scene: Scene, layer: Layer) -> str | None:
         sharing = [other for other in scene.paged.layers(ATTENTION) if scene.paged.source(other, 3) is cache]
         if not any(map(_writes, sharing)):
             return f'write_kv_cache is false, and no other layer writes "{cache.name}"'
-    return _new_rows(scene, layer) or wrong_rows(scene, layer) or wrong_option(scene, layer)
+    shared = shared_slots(scene.call, scene.part, scene.slots)
+    return _new_rows(scene, layer) or shared or wrong_rows(scene, layer) or wrong_option(scene, layer)
 
 
 def _writes(layer: Layer) -> bool:
