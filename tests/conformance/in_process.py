@@ -64,6 +64,10 @@ class InProcess:
         """See ``Engine.runtime``."""
         return Refusal(f"{self.name} shows no runtime graph")
 
+    def save(self, path: str | os.PathLike[str]) -> Failure | None:
+        """See ``Engine.save``."""
+        return Refusal(f"{self.name} does not rewrite models")
+
     def _refusal(self, error: irrun.IrrunError) -> Refusal:
         self.message = str(error)
         return Refusal(self.message)

@@ -415,6 +415,7 @@ def test_codes_of_four_bits() -> None:
     """A row of 0 to 15 has the scale 1.0, the zero point -0.0, and its numbers as codes, the first one in a high half."""
     cache = np.zeros((1, 1, 2, 32), ml_dtypes.uint4)
     layout = Layout.of(cache.shape, cache.dtype, 16)
+    assert layout is not None
     assert layout == Layout("by token", 2, 16, 4)
     rows = np.arange(16, dtype=np.float32).reshape(1, 1, 16)
     write(cache, layout, np.array([0]), 1, rows)

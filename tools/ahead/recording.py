@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import irrun
 from irrun.fast.machine.entries import ArgumentType
+from irrun.running.generate import draw
 from kernel_calls.calls import calls
 from kernel_calls.kernels import kernels
 from kernel_calls.models import MODELS
@@ -50,10 +51,11 @@ def record(models: Iterable[Path], each: int) -> None:
         for number in range(each):
             for _ in calls(type, _SEED, number):
                 pass
-    for model in models:
-        executable = irrun.compile(model)
+    for path in models:
+        executable = irrun.compile(path)
+        feeds = draw(executable.model)
         for _ in range(_RUNS):
-            executable()
+            executable(feeds)
     entries = {(base, types) for base, types in {*read(ENTRIES), *called()} if base in kernels()}
     write(ENTRIES, entries)
     print(f"{len(entries)} entries of {len({base for base, _ in entries})} kernels")

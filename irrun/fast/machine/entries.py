@@ -16,9 +16,15 @@ import numpy as np
 from irrun.fast.machine import ahead
 
 __all__ = [
-    "FAILED", "MAX_ARGUMENT_BYTES", "OTHER_TYPES", "SCALARS", "ArgumentType", "architecture", "processor",
+    "FAILED",
+    "MAX_ARGUMENT_BYTES",
+    "OTHER_TYPES",
+    "SCALARS",
+    "ArgumentType",
+    "architecture",
+    "processor",
     "target_machine",
-]  # fmt: skip
+]
 
 SCALARS: Final[tuple[type, ...]] = (bool, int, float, np.float32)
 """The types of numbers that a kernel accepts. An entry finds their addresses in its second argument, after that of

@@ -134,7 +134,7 @@ def _paged_attention(draw: Draw) -> Layer:
 
 def _pa_kv_reorder(draw: Draw) -> Layer:
     heads, slots = draw.size(), draw.size(1)
-    draw.dtype = np.float16 if draw.dtype == np.float64 else draw.dtype
+    draw.dtype = np.dtype(np.float16) if draw.dtype == np.float64 else draw.dtype
     counts = [draw.size(1) for _ in range(draw.size())]
     pairs = [draw.size() for _ in counts]
     blocks = sum(counts) + draw.size()
