@@ -12,10 +12,10 @@ import irrun
 from irrun.fast.machine.entries import ArgumentType
 from irrun.running.generate import draw
 from kernel_calls.calls import calls
-from kernel_calls.kernels import kernels
+from kernel_calls.kernels import function_of, kernels
 from kernel_calls.models import MODELS
 
-__all__ = ["ENTRIES", "Entry", "called", "read", "record", "write"]
+__all__ = ["ENTRIES", "Entry", "called", "fits", "read", "record", "write"]
 
 ENTRIES: Final = Path(__file__).with_name("entries.json")
 _SEED: Final = 20
@@ -41,10 +41,16 @@ def called() -> Iterator[Entry]:
             yield base, types
 
 
+def fits(base: str, types: tuple[ArgumentType, ...]) -> bool:
+    """Return whether there is a kernel with as many parameters."""
+    code = kernels().get(base)
+    return code is not None and function_of(code).__code__.co_argcount == len(types)
+
+
 def record(models: Iterable[Path], each: int) -> None:
     """Add to ``entries.json`` what ``each`` random models of each kind, and the given ones, call.
 
-    Entries of kernels that no longer exist are left out.
+    Entries of kernels that no longer exist, or had other parameters, are left out.
     """
     os.environ["IRRUN_FAST"] = "always"
     for type in MODELS:
@@ -56,7 +62,7 @@ def record(models: Iterable[Path], each: int) -> None:
         feeds = draw(executable.model)
         for _ in range(_RUNS):
             executable(feeds)
-    entries = {(base, types) for base, types in {*read(ENTRIES), *called()} if base in kernels()}
+    entries = {entry for entry in {*read(ENTRIES), *called()} if fits(*entry)}
     write(ENTRIES, entries)
     print(f"{len(entries)} entries of {len({base for base, _ in entries})} kernels")
 

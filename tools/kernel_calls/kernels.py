@@ -14,7 +14,7 @@ import irrun.fast
 from irrun.fast.machine.late import Late
 from irrun.fast.machine.machine_code import MachineCode
 
-__all__ = ["SHARING", "kernels", "reached", "watched"]
+__all__ = ["SHARING", "function_of", "kernels", "reached", "watched"]
 
 SHARING: Final = frozenset({"sharing._share", "sharing._take_parts", "sharing._watch"})
 """What one thread alone does not call."""
@@ -65,13 +65,13 @@ def _inside(name: str) -> frozenset[str]:
         seen.add(id(value))
         if isinstance(value, MachineCode):
             found.add(value.base)
-        function = _function(value)
+        function = function_of(value)
         names = {name for code in _codes(function.__code__) for name in code.co_names}
         waiting += [function.__globals__[name] for name in names if name in function.__globals__]
     return frozenset(found)
 
 
-def _function(late: Late) -> Callable[..., Any]:
+def function_of(late: Late) -> Callable[..., Any]:
     """Return the function that is compiled: the first argument of what compiles it."""
     return late._make.args[0] if hasattr(late._make, "args") else late._make  # type: ignore[attr-defined]
 
