@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -57,7 +58,8 @@ def record(models: Iterable[Path], each: int) -> None:
         for number in range(each):
             for _ in calls(type, _SEED, number):
                 pass
-    for path in models:
+    for path, threshold in itertools.product(models, ("always", "")):  # each with the kernels of both plans
+        os.environ["IRRUN_FAST"] = threshold
         executable = irrun.compile(path)
         feeds = draw(executable.model)
         for _ in range(_RUNS):
