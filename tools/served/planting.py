@@ -60,6 +60,10 @@ class Verdict:
         return f"{'named ' if self.is_named else 'MISSED'} {self.kind:<16} {self.family:<11} {self.planted.text} [{self.planted.layer}]\n       {said}"
 
 
+_TRIES: Final = 200
+"""Draws of a family and a place. Most families have no place for some kinds, which is found at once."""
+
+
 def verdicts(count: int, seed: int, folder: Path) -> Iterator[Verdict]:
     """Yield ``count`` faults that move logits: each kind in turn, in a random family and place."""
     rng = np.random.default_rng(seed)
@@ -72,13 +76,13 @@ def verdicts(count: int, seed: int, folder: Path) -> Iterator[Verdict]:
 def _drawn(kind: Any, folder: Path, rng: np.random.Generator) -> Verdict:
     """Return a fault of a kind, in a family and a place where it moves logits."""
     families = _ONLY.get(kind.__name__, FAMILIES)
-    for _ in range(20):
+    for _ in range(_TRIES):
         family = families[int(rng.integers(len(families)))]
         with suppress(NoPlaceError):
             verdict = _graph(kind, family, folder, rng) if kind in GRAPHS else _calls(kind, family, folder, rng)
             if verdict.fault is not None or verdict.error:
                 return verdict
-    raise AssertionError(f"{kind.__name__} moves no logits in 20 places")
+    raise AssertionError(f"{kind.__name__} moves no logits in {_TRIES} places")
 
 
 def _graph(kind: Any, family: str, folder: Path, rng: np.random.Generator) -> Verdict:
