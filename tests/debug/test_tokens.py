@@ -182,7 +182,9 @@ def test_a_side_that_fails_keeps_the_steps_before(write: Write) -> None:
 def test_a_healthy_cache_agrees(cache: str, write: Write, ov: Any) -> None:
     """OpenVINO really quantizes the cache, and what that does to the logits is explained."""
     path = write(llama(cached=True))
-    found = compare_tokens(path, f"openvino[KV_CACHE_PRECISION={cache}]:{path}", PROMPT_IDS, 3)
+    found = compare_tokens(
+        path, f"openvino[INFERENCE_PRECISION_HINT=f32,KV_CACHE_PRECISION={cache}]:{path}", PROMPT_IDS, 3
+    )
     assert found.verdict == "agree"
     errors = [step.error for step in found.steps[1:]]
     assert min(errors) > 1e-4 if cache == "u8" else max(errors) < 1e-4

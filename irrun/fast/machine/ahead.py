@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import platform
 import struct
 from collections.abc import Mapping
@@ -76,7 +77,12 @@ class Library:
 
 @cache
 def library() -> Library | None:
-    """Return the best library that this processor runs, or None if none belongs to this source text."""
+    """Return the best library that this processor runs, or None if none belongs to this source text.
+
+    There is none if NUMBA_CPU_NAME or NUMBA_CPU_FEATURES name another processor to compile for.
+    """
+    if "NUMBA_CPU_NAME" in os.environ or "NUMBA_CPU_FEATURES" in os.environ:
+        return None
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations or platform.machine().lower() not in ("x86_64", "amd64"):
         return None

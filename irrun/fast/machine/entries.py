@@ -56,7 +56,7 @@ def processor() -> tuple[str, str]:
     name, features = os.environ.get("NUMBA_CPU_NAME"), os.environ.get("NUMBA_CPU_FEATURES")
     if name is not None and features is not None:
         return name, features
-    if name is None and features is None and (library := ahead.library()) is not None:
+    if (library := ahead.library()) is not None:
         return library.target.cpu, library.target.features
     import llvmlite.binding as llvm
 
