@@ -81,7 +81,7 @@ def _plan(**inputs: list[int] | int) -> Plan:
         ({"max_context_len": 90}, set(), None),
         ({"past_lens": [2, 0]}, {"block_indices"}, None),
     ],
-    ids=str,
+    ids=lambda value: "" if isinstance(value, set) else str(value),
 )
 def test_inputs_that_are_corrected(inputs: dict[str, list[int] | int], needed: set[str], said: str | None) -> None:
     """A correction counts if the logits are then right: here, if the ``needed`` inputs are as they should be."""
