@@ -128,7 +128,10 @@ def judge(path: Path, kind: str, text: str, figures: Figures, oracle: Oracle) ->
         except irrun.IrrunError as error:
             after = None
             figures.broken.append(f"{path.name}, {kind}: {error}")
-        same = after is not None and _same(before, after) and _same(expected, _asked(oracle, path, inputs))
+        same = after is not None and _same(before, after)
+        if same and not _same(expected, _asked(oracle, path, inputs)):
+            path.write_bytes(text.encode())  # twice the same may be chance where OpenVINO reads beyond the inputs
+            same = not _same(expected, _asked(oracle, path, inputs))
         figures.counts["same"] += same
         if after is not None and not same:
             figures.broken.append(f"{path.name}, {kind}: other values")
