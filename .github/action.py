@@ -40,7 +40,7 @@ class ActionError(Exception):
 
 @dataclass(frozen=True)
 class Change:
-    """A model that differs from the base: its path there and now, of which one is None if it is new or removed."""
+    """A model that differs from the base: its path in the base (None if it is new), and now (None if it is removed)."""
 
     before: str | None
     after: str | None
@@ -103,7 +103,7 @@ def _diff(paths: Sequence[str], fail_on: str) -> int:
 
 
 def _base() -> str | None:
-    """Return the commit to compare with: ``BASE``, or that of the pull request or push; None if there is none."""
+    """Return the base: ``BASE``, or the base commit of the pull request or push. None if the event has no base."""
     event = _event()
     request = event.get("pull_request") or {}
     name = os.environ.get("BASE") or request.get("base", {}).get("sha") or event.get("before") or ""

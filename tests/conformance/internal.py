@@ -77,12 +77,7 @@ def _refused() -> Iterator[Case]:
     """Yield a case for each row of ``BROKEN``."""
     for row in BROKEN:
         inputs, attributes = LAYERS[row.type]
-        given: list[Value] = []
-        for number, own in enumerate(inputs):
-            value = row.inputs.get(number, own)
-            if value is None:
-                break
-            given.append(value)
+        given = row.given(inputs)
         layer = _Layer(row.type, given, {**attributes, **row.attributes}, inferred(row.type, inputs, attributes))
         yield layer.case(f"{row.clause}-{row.id}".lower(), "refuse", row.clause, "tests/help/internal_refusals.py")
 

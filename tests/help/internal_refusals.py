@@ -33,6 +33,16 @@ class Broken:
     inputs: Mapping[int, Given] = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
+    def given(self, valid: Sequence[Value]) -> list[Value]:
+        """Return the inputs of the broken layer, from those of the valid one."""
+        values: list[Value] = []
+        for number, own in enumerate(valid):
+            value = self.inputs.get(number, own)
+            if value is None:
+                break
+            values.append(value)
+        return values
+
 
 def paged(type: str, first: int, rank: tuple[int, Value], dim: tuple[int, Value]) -> list[Broken]:
     """Faults of an operation with states in a table; ``first`` is the number of its input subsequence_begins."""

@@ -37,7 +37,7 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Servability:
-    """Whether a server can run a model with paged attention: how many attentions it has, and what stands against it."""
+    """Whether a server can run a model with paged attention: the number of attentions, and each obstacle."""
 
     attentions: int
     obstacles: tuple[Obstacle, ...]
@@ -52,7 +52,7 @@ class Servability:
 
 
 def servability(model: Model) -> Servability:
-    """Tell whether OpenVINO rewrites a model to paged attention, and what stands against it.
+    """Tell whether OpenVINO rewrites a model to paged attention, and name each obstacle.
 
     The shapes of the model are inferred. Raises the errors of inference.
     """

@@ -1,10 +1,10 @@
 """Caches of keys and values in blocks: how rows lie in them, in floats or quantized as by OpenVINO's CPU plugin.
 
-A cache is [blocks, heads, slots, width]. In u8 and u4, there are two layouts, which are told here in bytes. By token,
+A cache is [blocks, heads, slots, width]. A cache in u8 or u4 has one of two layouts, here in bytes. By token,
 a row has one or more groups, and each group holds its scale and zero point before its codes: [blocks, heads, slots,
 groups * (8 + width / groups)]. By channel, each block holds a row of scales and one of zero points before its slots:
-[blocks, heads, 8 + slots, width]. A code c stands for ``(c - zero) * scale``. A byte of a cache in u4 has its first
-code in the high half, and counts as two elements, of which the low half is the first.
+[blocks, heads, 8 + slots, width]. A code c stands for ``(c - zero) * scale``. A byte of a cache in u4 holds two
+codes, the first in the high half. It counts as two elements, the first in the low half.
 """
 
 from __future__ import annotations

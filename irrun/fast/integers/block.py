@@ -87,8 +87,8 @@ def _integer_block(
     for each output. ``b`` is the address of the weights: for each four bytes of a dense window ``VECTORS`` vectors of
     four i8 in each lane, and for each tap of a depthwise one ``VECTORS`` vectors of i16.
 
-    ``targets`` is the address of i64 [ROWS, 3], of which the first two are the addresses of the results and of the
-    residual of each window. ``column`` counts the channels before those of the block. The last vector has ``last``
+    ``targets`` is the address of i64 [ROWS, 3]: each row begins with the addresses of the results and of the residual
+    of a window. ``column`` counts the channels before those of the block. The last vector has ``last``
     channels.
 
     ``numbers`` is the address of f32 [rows of ``Row``, VECTORS vectors]; the row ``START`` holds i32. A result is::

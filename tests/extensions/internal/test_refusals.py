@@ -11,7 +11,7 @@ from internal_faults import LAYERS, inferred
 from internal_operations import found, i32, made, written
 from internal_refusals import BROKEN, Broken
 from irrun.diagnostics import Refused
-from irrun.opdef import Value, labels, resolve
+from irrun.opdef import labels, resolve
 
 
 @pytest.mark.parametrize("type", LAYERS)
@@ -23,12 +23,7 @@ def test_the_layer_is_right(type: str) -> None:
 def test_broken(row: Broken, tmp_path: Path) -> None:
     """A file with the layer has one finding, which names the layer, its line and the clause."""
     inputs, attributes = LAYERS[row.type]
-    given: list[Value] = []
-    for number, own in enumerate(inputs):
-        value = row.inputs.get(number, own)
-        if value is None:
-            break
-        given.append(value)
+    given = row.given(inputs)
     declared = inferred(row.type, inputs, attributes)
     path = written(tmp_path, row.type, given, {**attributes, **row.attributes}, declared)
     assert [(finding.code, finding.label) for finding in found(path)] == [("IR403", row.clause)]
