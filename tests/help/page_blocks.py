@@ -89,6 +89,7 @@ def environment(folder: Path) -> dict[str, str]:
     inherited = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
     return inherited | {
         "COLUMNS": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8", "PYTHONPATH": str(folder),
+        "IRRUN_FAST": "0",  # a page holds without numba, and without the line that says that kernels are compiled
     }  # fmt: skip
 
 
