@@ -221,6 +221,12 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
             )
 
 
+def test_no_page_holds_two_sides_of_a_merge() -> None:
+    marks = re.compile(r"^(?:<{7} |>{7} |={7}$)", re.MULTILINE)
+    assert marks.search("a\n<<<<<<< HEAD\nb\n")
+    assert [page.name for page in PAGES if marks.search(page.read_text("utf-8"))] == []
+
+
 def test_ci_runs_the_test_command() -> None:
     shown = [block.code.strip() for block in blocks(ROOT / "README.md") if block.language == "sh"]
     assert len(shown) == 2
