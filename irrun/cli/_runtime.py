@@ -35,7 +35,7 @@ def show(out: Console, result: Runtime, top: int, *, everything: bool) -> None:
         out.print(f"  {printable(name)}={printable(text)}")
     out.print()
     _show_summary(out, result)
-    costly = sorted(result.executed, key=lambda node: -node.time)[:top]
+    costly = sorted((node for node in result.executed if node.microseconds), key=lambda node: -node.time)[:top]
     if costly:
         out.print()
         _terminal.title(out, "costliest nodes")
@@ -50,17 +50,19 @@ def show(out: Console, result: Runtime, top: int, *, everything: bool) -> None:
 
 def _show_summary(out: Console, result: Runtime) -> None:
     runs = counted(result.graph.runs, "run")
-    sizes = f"{counted(len(result.layers), 'layer')} run as {counted(len(result.executed), 'node')}"
+    summary = result.summary
+    sizes = f"{counted(summary['layers'], 'layer')} run as {counted(summary['nodes'], 'node')}"
     out.print(Text(f"{sizes}, {time(result.microseconds)} in a run (median of {runs})", "bold"))
-    states = ", ".join(f"{number:,} {_STATES[state]}" for state, number in result.counts("state").items())
-    out.print(f"  layers: {states}")
-    precisions = ", ".join(f"{number:,} in {precision}" for precision, number in result.counts("precision").items())
-    out.print(f"  computed: {precisions}")
-    reorders = [item for item in result.inserted if item.node.type == "Reorder" and not item.before_run]
-    share = sum(result.share(item.node) for item in reorders)
-    before = sum(item.node.type == "Reorder" and item.before_run for item in result.inserted)
-    weights = f"; {before:,} of constants, before the run" if before else ""
-    out.print(f"  inserted: {counted(len(reorders), 'Reorder')} ({share:.1%} of the time){weights}")
+    states = [f"{number:,} {_STATES[state]}" for state, number in summary["states"].items()]
+    parts = [counted(summary["constants"], "constant"), f"{summary['ports']:,} inputs and outputs", *states]
+    out.print(f"  {summary['layers']:,} layers in the file: {', '.join(parts)}")
+    precisions = ", ".join(f"{number:,} in {precision}" for precision, number in summary["precisions"].items())
+    out.print(f"  {summary['computed']:,} layers in the nodes: {precisions or 'none'}")
+    share = sum(result.share(item.node) for item in result.added)
+    types = ", ".join(f"{number:,} {type}" for type, number in summary["inserted"].items())
+    which = f" ({types}; {share:.1%} of the time)" if types else ""
+    nodes = f"{summary['of_layers']:,} compute these layers, {len(result.added):,} inserted{which}"
+    out.print(f"  {counted(summary['nodes'], 'node')} in a run: {nodes}")
 
 
 def _costly(result: Runtime, node: RunNode) -> tuple[str, ...]:
@@ -133,17 +135,16 @@ def _row(result: Runtime, layer: LayerRun, shown: set[str]) -> tuple[str, ...]:
 
 def _show_inserted(out: Console, result: Runtime, top: int) -> None:
     """Print the costliest nodes that compute no layer of the file."""
-    running = [item for item in result.inserted if not item.before_run]
-    if not running:
+    if not result.added:
         return
     out.print()
     _terminal.title(out, "inserted nodes")
-    costly = sorted(running, key=lambda item: -item.node.time)[:top]
+    costly = sorted(result.added, key=lambda item: -item.node.time)[:top]
     rows = [_inserted(result, item) for item in costly]
     columns = ("type", "changes", "between", "and", "share")
     _terminal.print_table(out, columns, rows, right=("share",))
-    if len(costly) < len(running):
-        out.print(f"  and {len(running) - len(costly):,} more; --top lists more of them")
+    if len(costly) < len(result.added):
+        out.print(f"  and {len(result.added) - len(costly):,} more; --top lists more of them")
 
 
 def _inserted(result: Runtime, item: Inserted) -> tuple[str, ...]:

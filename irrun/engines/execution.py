@@ -28,7 +28,7 @@ class RunNode:
     says the node computes; an engine also invents names, and does not name all layers. ``inputs`` are the producers:
     the name of a node, and the position of its output. ``precision`` is the element type in which the node computes,
     ``primitive`` the kernel, and ``order`` the position in the order of a run. ``microseconds`` are the times of the
-    runs; there are none for a node that the engine does not execute.
+    runs; there are none for a node of which the engine measures no time, since it is not executed or too short.
     """
 
     name: str
@@ -50,7 +50,7 @@ class RunNode:
 
     @property
     def time(self) -> float:
-        """The median of the times of the runs in microseconds, 0 for a node that is not executed."""
+        """The median of the times of the runs in microseconds, 0 for a node of which no time is measured."""
         return median(self.microseconds) if self.microseconds else 0.0
 
     def record(self) -> dict[str, Any]:

@@ -31,8 +31,9 @@ def test_text(ov: Any, call: Any) -> None:
     assert title.startswith("OpenVINO ")
     assert title.endswith(f" CPU f32, {CONVNET}")
     assert "  INFERENCE_PRECISION_HINT=f32" in rest
-    assert any(line.startswith("13 layers run as ") and line.endswith("(median of 3 runs)") for line in rest)
-    assert "  layers: 13 named in a node" in rest
+    assert any(line.startswith("19 layers run as ") and line.endswith("(median of 3 runs)") for line in rest)
+    assert "  19 layers in the file: 6 constants, 2 inputs and outputs, 11 named in a node" in rest
+    assert "  11 layers in the nodes: 11 in f32" in rest
     relu = next(line.split() for line in rest if line.split()[:2] == ["block1/relu", "ReLU"])
     assert relu[2:5] == ["Convolution", "block1/conv", "f32"]
 

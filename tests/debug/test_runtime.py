@@ -126,7 +126,7 @@ def test_what_is_constant_runs_before(tmp_path: Path) -> None:
 def test_shares_of_the_time(tmp_path: Path) -> None:
     x = b.parameter([2, 3], name="x")
     nodes = [
-        RunNode(name, "Eltwise", (name,), (), (), "f32", "jit", order, times)
+        RunNode(name, "Input" if name == "x" else "Eltwise", (name,), (), (), "f32", "jit", order, times)
         for order, (name, times) in enumerate({"x": (), "e": (5.0, 1.0, 3.0), "t": (1.0, 1.0, 9.0)}.items())
     ]
     result = _beside(b.model({"y": b.Tanh(b.Exp(x, name="e"), name="t")}), tmp_path, *nodes)
@@ -152,7 +152,7 @@ def test_each_layer_of_small_networks_has_a_place(ov: Any, tmp_path: Path, name:
     result = _run(_networks()[name](ov), tmp_path, f"openvino[precision={precision},threads=1]")
     _require_places(result)
     if precision == "f32":
-        assert set(result.counts("precision")) == {"f32"}
+        assert set(result.summary["precisions"]) == {"f32"}
 
 
 @pytest.mark.parametrize("make", small_networks.NETWORKS, ids=lambda make: make.__name__)
@@ -171,9 +171,23 @@ def _require_places(result: Runtime) -> None:
     known = {node.name for layer in result.layers for node in layer.nodes}
     invented = {item.node.name for item in result.inserted}
     assert {node.name for node in result.executed} <= known | invented
-    running = [item for item in result.inserted if not item.before_run and item.node.type != "Reorder"]
-    owned = {node.name for layer in result.layers for node in layer.nodes}
-    assert [item.node.name for item in running if item.node.name not in owned] == []
+    added = [item for item in result.added if item.node.type != "Reorder"]
+    assert [item.node.name for item in added if item.node.name not in known] == []
+    _require_sums(result)
+
+
+def _require_sums(result: Runtime) -> None:
+    """Require that the numbers of the summary add up, to what is counted in the file and in the graph."""
+    summary, layers = result.summary, result.model.layers.values()
+    assert summary["layers"] == len(layers)
+    assert summary["constants"] == sum(layer.type == "Const" for layer in layers)
+    assert summary["ports"] == sum(layer.type in ("Parameter", "Result") for layer in layers)
+    assert summary["constants"] + summary["ports"] + sum(summary["states"].values()) == summary["layers"]
+    assert sum(summary["precisions"].values()) == summary["computed"]
+    assert summary["of_layers"] + sum(summary["inserted"].values()) == summary["nodes"]
+    idle = sum(node.type in ("Input", "Output", "Const") for node in result.graph.nodes)
+    before = [item for item in result.inserted if item.before_run]
+    assert 0 <= len(result.graph.nodes) - summary["nodes"] - idle - len(before) <= summary["states"].get("folded", 0)
 
 
 def test_a_network_in_int8(ov: Any, tmp_path: Path) -> None:

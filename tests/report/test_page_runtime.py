@@ -22,7 +22,14 @@ Open = Callable[..., Tab]
 def test_the_graph_that_openvino_runs(ov: Any, show: Open) -> None:
     tab = show(SAMPLES / "convnet.xml", side="openvino[precision=f32,threads=1]", expected="openvino[precision=bf16]")
     overview = tab.text("#panel")
-    for part in ("What the engine runs", "13 layers run as", "13 named", "Costliest nodes", "Errors to expect in bf16"):
+    for part in (
+        "What the engine runs",
+        "19 layers run as",
+        "6 constants",
+        "11 named",
+        "Costliest nodes",
+        "Errors to expect in bf16",
+    ):
         assert part.lower() in overview.lower()
     tab.run("location.hash = '#layer=block1%2Frelu'")
     tab.wait("document.querySelector('#panel h2').innerText === 'ReLU'")

@@ -18,8 +18,11 @@ _CODES: Final = ("u8", "i8", "u4", "i4", "u2", "nf4", "f4e2m1", "f8e4m3", "f8e5m
 
 
 def _decompression(graph: FileGraph, last: FileLayer) -> Match | None:
-    """Match a MatMul whose second input layers compute of a Const of integers or narrow floats."""
-    if last.op.type != "MatMul" or graph.of(last.reads[1], *_DECOMPRESSING) is None:
+    """Match a MatMul whose second input layers compute of a Const of integers or narrow floats.
+
+    A MatMul whose first input is quantized is a quantized product instead.
+    """
+    if last.op.type != "MatMul" or graph.of(last.reads[1], *_DECOMPRESSING) is None or _quantizing(graph, last):
         return None
     codes = graph.of(graph.through(last.reads[1], *_DECOMPRESSING), "Const")
     is_wide = codes is None or graph.type(codes.writes[0]) in ("f32", "f16", "bf16", "f64")
@@ -47,35 +50,48 @@ def _with_codes(match: Match, runs: Runs) -> bool:
 
 
 _MOVING: Final = ("Reshape", "Transpose", "Convert", "Squeeze", "Unsqueeze")
+_PRODUCTS: Final = ("Convolution", "GroupConvolution", "ConvolutionBackpropData", "MatMul")
 
 
 def _quantized(graph: FileGraph, last: FileLayer) -> Match | None:
     """Match a convolution or MatMul whose first input is quantized, and whose second one has integers or is, too."""
-    if last.op.type not in ("Convolution", "GroupConvolution", "MatMul"):
+    if last.op.type not in _PRODUCTS:
         return None
-    data = graph.of(graph.through(last.reads[0], *_MOVING, "MaxPool"), "FakeQuantize")
+    data = _quantizing(graph, last)
     weights = graph.of(graph.through(last.reads[1], *_MOVING), "FakeQuantize")
     codes = graph.of(graph.through(last.reads[1], *_DECOMPRESSING), "Const")
-    if data is None or (weights is None and (codes is None or graph.type(codes.writes[0]) not in _CODES)):
+    if not data or (weights is None and (codes is None or graph.type(codes.writes[0]) not in _CODES)):
         return None
-    return Match(last, {"data": data, "last": last} | ({"weights": weights} if weights else {}))
+    roles = {f"data {number}": layer for number, layer in enumerate(data)} | {"last": last}
+    return Match(last, roles | ({"weights": weights} if weights else {}))
+
+
+def _quantizing(graph: FileGraph, last: FileLayer) -> list[FileLayer]:
+    """Return the FakeQuantizes of the first input, several if a Concat joins them; none if a part is not quantized."""
+    found: dict[int, FileLayer] = {}
+    waiting = [last.reads[0]]
+    while waiting:
+        made = graph.of(graph.through(waiting.pop(), *_MOVING, "MaxPool"), "FakeQuantize", "Concat")
+        if made is None:
+            return []
+        if made.op.type == "Concat" and made.layer.id not in found:
+            waiting += made.reads[::-1]
+        found[made.layer.id] = made
+    return [layer for layer in found.values() if layer.op.type == "FakeQuantize"]
 
 
 def _many_levels(graph: FileGraph, match: Match) -> str:
-    found = {role: getattr(match.roles[role].op, "levels", 0) for role in ("data", "weights") if role in match.roles}
-    return next(
-        (f"{graph.called(match.roles[role].writes[0])} has {levels}" for role, levels in found.items() if levels > 256),
-        "",
-    )
+    found = [(layer, getattr(layer.op, "levels", 0)) for role, layer in match.roles.items() if role != "last"]
+    return next((f"{graph.called(layer.writes[0])} has {levels}" for layer, levels in found if levels > 256), "")
 
 
 def _by_channel(graph: FileGraph, match: Match) -> str:
-    data = match.roles["data"]
-    ranges = [graph.contents(slot) for slot in data.reads[1:]]
-    if any(array is None for array in ranges):
-        return "its range is not constant"
-    many = any(graph.number(slot) is None for slot in data.reads[1:])
-    return f"{graph.called(data.writes[0])} has a range for each channel" if many else ""
+    for layer in (layer for role, layer in match.roles.items() if role.startswith("data")):
+        if any(graph.contents(slot) is None for slot in layer.reads[1:]):
+            return f"the range of {graph.called(layer.writes[0])} is not constant"
+        if any(graph.number(slot) is None for slot in layer.reads[1:]):
+            return f"{graph.called(layer.writes[0])} has a range for each channel"
+    return ""
 
 
 def _asymmetric(graph: FileGraph, match: Match) -> str:

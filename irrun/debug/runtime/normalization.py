@@ -15,8 +15,13 @@ _RESHAPING: Final = ("Unsqueeze", "Reshape")
 
 
 def _normalization(graph: FileGraph, last: FileLayer) -> Match | None:
-    """Match ``x / sqrt(mean(y) + eps)``, where y is a power or product. Only LayerNorm has ``mean`` and ``centred``."""
+    """Match ``x / sqrt(mean(y) + eps)``, where y is a power or product. Only LayerNorm has ``mean`` and ``centred``.
+
+    A number divided by the root, 1 in ``x * (1 / sqrt(y))``, is the part of a normalization and none itself.
+    """
     for x, total, steps in divided_by_root(graph, last):
+        if graph.number(x) is not None:
+            continue
         add = graph.of(total, "Add")
         for slot, eps in pairs(add) if add else ():
             mean = graph.of(graph.through(slot, *_RESHAPING), "ReduceMean")
@@ -126,6 +131,7 @@ LAYER_NORM: Final = Pattern(
         _EPSILON,
     ),
     named_as("MVN"),
+    anchor="variance",
 )
 
 RMS_NORM: Final = Pattern(
@@ -139,4 +145,5 @@ RMS_NORM: Final = Pattern(
         _EPSILON,
     ),
     named_as("RMS"),
+    anchor="variance",
 )

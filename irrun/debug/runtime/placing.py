@@ -15,7 +15,7 @@ from irrun.inference.compressed import compressed_weights
 from irrun.inference.trace import Trace
 from irrun.model import Layer, Model, is_constant
 
-__all__ = ["Inserted", "LayerRun", "State", "changes", "inserted", "placed"]
+__all__ = ["Inserted", "LayerRun", "State", "changes", "inserted", "placed", "running"]
 
 State = Literal["named", "inside", "removed", "folded", "decompression"]
 """What has become of a layer.
@@ -51,7 +51,12 @@ class LayerRun:
     @property
     def computes(self) -> bool:
         """Whether a run computes something of the layer: it is no input, no output, and not known before the run."""
-        return bool(self.nodes) and self.layer.type.lower() not in ("parameter", "result")
+        return bool(self.nodes) and not self.is_port
+
+    @property
+    def is_port(self) -> bool:
+        """Whether the layer is an input or an output of the model."""
+        return self.layer.type.lower() in ("parameter", "result")
 
     def record(self) -> dict[str, Any]:
         """Return the layer as a dict for JSON."""
@@ -101,9 +106,12 @@ class _Placing:
         before_run = _before_run(graph)
         for node in graph.nodes:
             known = [self.by_name[name] for name in file_layers(node, self.by_name)]
+            if node.name in before_run:
+                self.folded.update(known)
+                continue
             for id in known:
                 self.named.setdefault(id, []).append(node)
-            if not known and node.type not in ("Reorder", "Output") and node.name not in before_run:
+            if not known and node.type not in ("Reorder", "Output"):
                 self.invented.add(node.name)
 
     def layers(self) -> Iterator[LayerRun]:
@@ -222,6 +230,12 @@ def _before_run(graph: RuntimeGraph) -> set[str]:
         if node.type == "Const" or (node.inputs and all(name in found for name, _ in node.inputs)):
             found.add(node.name)
     return found
+
+
+def running(graph: RuntimeGraph) -> tuple[RunNode, ...]:
+    """Return the nodes that a run executes: all but the inputs, the outputs and those that only read constants."""
+    before_run = _before_run(graph)
+    return tuple(node for node in graph.nodes if node.name not in before_run and node.type not in ("Input", "Output"))
 
 
 def inserted(model: Model, graph: RuntimeGraph) -> tuple[Inserted, ...]:

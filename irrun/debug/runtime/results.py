@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from irrun.debug.runtime.placing import Inserted, LayerRun
+from irrun.debug.runtime.placing import Inserted, LayerRun, running
 from irrun.engines import RunNode, RuntimeGraph
 from irrun.model import Model
 
@@ -76,17 +77,36 @@ class Runtime:
 
     @cached_property
     def executed(self) -> tuple[RunNode, ...]:
-        """The nodes that a run executes. A node that only renames memory, such as Reshape, is not executed."""
-        return tuple(node for node in self.graph.nodes if node.microseconds)
+        """The nodes that a run executes: all but inputs, outputs, constants and nodes that only read constants."""
+        return running(self.graph)
 
-    def counts(self, of: str) -> dict[str, int]:
-        """Return how many layers of the file are in each state, or run in each precision (``of``)."""
-        found: dict[str, int] = {}
-        for layer in self.layers:
-            texts = (layer.state,) if of == "state" else layer.precisions[-1:] if layer.computes else ()
-            for text in texts:
-                found[text] = found.get(text, 0) + 1
-        return dict(sorted(found.items(), key=lambda row: -row[1]))
+    @cached_property
+    def added(self) -> tuple[Inserted, ...]:
+        """The executed nodes that compute no layer of the file."""
+        return tuple(item for item in self.inserted if not item.before_run)
+
+    @cached_property
+    def summary(self) -> Mapping[str, Any]:
+        """Numbers of layers and nodes that add up.
+
+        ``layers``, all of the file, are the ``constants``, the ``ports`` (inputs and outputs) and those of all
+        ``states``. Nodes compute ``computed`` layers, which are those of all ``precisions``: a layer in several nodes
+        counts in the precision of the last. A run executes ``nodes``: ``of_layers`` compute layers of the file, and
+        those of all types in ``inserted`` compute none.
+        """
+        inner = [layer for layer in self.layers if not layer.is_port]
+        computed = [layer for layer in inner if layer.computes]
+        return {
+            "layers": len(self.model.layers),
+            "constants": len(self.model.layers) - len(self.layers),
+            "ports": len(self.layers) - len(inner),
+            "states": _counts(layer.state for layer in inner),
+            "computed": len(computed),
+            "precisions": _counts(layer.precisions[-1] for layer in computed),
+            "nodes": len(self.executed),
+            "of_layers": len(self.executed) - len(self.added),
+            "inserted": _counts(item.node.type for item in self.added),
+        }
 
     def record(self) -> dict[str, Any]:
         """Return the result as a dict for JSON."""
@@ -97,14 +117,14 @@ class Runtime:
             "properties": dict(self.graph.properties),
             "runs": self.graph.runs,
             "microseconds": self.microseconds,
-            "summary": {
-                "layers": len(self.layers),
-                "nodes": len(self.executed),
-                "states": self.counts("state"),
-                "precisions": self.counts("precision"),
-            },
+            "summary": dict(self.summary),
             "layers": [layer.record() for layer in self.layers],
             "inserted": [item.record() for item in self.inserted],
             "fusions": [fusion.record() for fusion in self.fusions],
             "nodes": [{**node.record(), "share": self.share(node)} for node in self.graph.nodes],
         }
+
+
+def _counts(texts: Iterable[str]) -> dict[str, int]:
+    """Return how often each text occurs, the most frequent first."""
+    return dict(Counter(texts).most_common())

@@ -163,4 +163,5 @@ ATTENTION: Final = Pattern(
         Condition("the second product reads the weights of attention as they are", _transposed_weights),
     ),
     _together,
+    anchor="softmax",
 )

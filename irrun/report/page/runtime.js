@@ -58,8 +58,9 @@ export function runtimeElements(select) {
     table([
       ["engine", printable(runtime.engine)],
       ["nodes", `${counted(summary.layers, "layer")} run as ${counted(summary.nodes, "node")}, ${time(runtime.microseconds / 1e6)}, the median of ${counted(runtime.runs, "run")}`],
-      ["layers", listed(summary.states)],
-      ["computed in", listed(summary.precisions)],
+      ["layers", `${counted(summary.constants, "constant")}, ${summary.ports} inputs and outputs, ${listed(summary.states)}`],
+      ["computed in", `${counted(summary.computed, "layer")}: ${listed(summary.precisions)}`],
+      ["in a run", `${counted(summary.of_layers, "node")} of layers; inserted: ${listed(summary.inserted) || "none"}`],
     ]),
     costly.length > 0 && [
       heading("Costliest nodes"),
