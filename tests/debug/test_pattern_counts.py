@@ -114,6 +114,7 @@ GroupNormalization: the files do not have their patterns.
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of torch and of NNCF
 @pytest.mark.parametrize("form", ["f32", "int8"])
 @pytest.mark.parametrize("name", PARTS)
 def test_the_patterns_of_a_network(name: str, form: str, tmp_path: Path) -> None:
