@@ -1,4 +1,4 @@
-"""``irrun edit`` (change): Rename, expose, merge, fold, or write older operation sets."""
+"""``irrun edit`` (change): Rename, expose, merge, fold, simplify, or write older operation sets."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from irrun.ir.write import save_model
 from irrun.model import Model, Shapes
 from irrun.running.live import default_max_memory
 from irrun.surgery import (
+    Step,
     downgrade,
     drop_unused,
     expose,
@@ -35,6 +36,7 @@ from irrun.surgery import (
     rename_output,
     require_equal,
     reshape,
+    simplify,
 )
 
 __all__ = ["command"]
@@ -89,6 +91,7 @@ def _pairs_option(name: str, metavar: str, help: str) -> Any:
 @_pairs_option("--rename-output", "OLD=NEW", "Rename an output and its tensor.")
 @_pairs_option("--rename-layer", "OLD=NEW", "Rename a layer. The names of tensors stay.")
 @click.option("--fold", is_flag=True, help="Store values that depend only on constants.")
+@click.option("--simplify", is_flag=True, help="Merge equal constants and layers, and drop layers that have no effect.")
 @click.option("--drop-unused", is_flag=True, help="Drop layers that no output depends on. Inputs stay.")
 @click.option("--opset", metavar="N", callback=_opset, help="Write no operation set newer than N, such as 13.")
 @shape_option()
@@ -108,7 +111,7 @@ def command(
     no_verify: bool,
     **edits: Any,
 ) -> int:
-    """Rename, expose, merge, fold, or write older operation sets.
+    """Rename, expose, merge, fold, simplify, or write older operation sets.
 
     The edits are made in the order of the options below, --shape first. Elements that irrun does not use, such as
     rt_info, are kept. Before the result is written, it and the original are run on the same inputs, and every bit of
@@ -126,20 +129,28 @@ def command(
     if edits["other"] is not None:
         other = _model(edits["other"], None)
         whole = _merged(whole, other, edits["connect"] or None, edits["keep"], None if no_verify else inputs)
-    edited = _edited(whole, edits)
+    edited, steps = _edited(whole, edits)
     if not no_verify:
         reference = original(whole, [_exposed(text)[0] for text in edits["exposed"]])
         require_equal(reference, edited, feeds=_feeds(whole, inputs))
     save_model(edited, output, compact=True)
     if form == "json":
-        _terminal.print_json({**written(edited, output), "verified": not no_verify})
+        simplified = [{"step": step.name, "layers": step.layers, "bytes": step.bytes} for step in steps]
+        _terminal.print_json({**written(edited, output), "simplified": simplified, "verified": not no_verify})
         return 0
     names = ", ".join(p.name for p in edited.parameters) or "none"
     outputs = ", ".join(edited.result_name(r) for r in edited.results) or "none"
     given = "the inputs" if inputs else f"{_VERIFIED_SAMPLES} random inputs"
     proof = "not verified" if no_verify else f"equal to the original on {given}"
     message = f"wrote {output}: {counted(len(edited.layers), 'layer')}; inputs {names}; outputs {outputs}; {proof}"
-    _terminal.console(stderr=True).print(printable(message))
+    console = _terminal.console(stderr=True)
+    if edits["simplify"]:
+        _terminal.title(console, "removed")
+        rows = [(step.name, f"{step.layers:,}", f"{step.bytes:,}") for step in steps]
+        _terminal.print_table(
+            console, ("step", "layers", "bytes"), rows or [("nothing", "0", "0")], right=("layers", "bytes")
+        )
+    console.print(printable(message))
     return 0
 
 
@@ -175,8 +186,8 @@ def _merged(a: Model, b: Model, connect: Mapping[str, str] | None, keep: bool, i
     return whole
 
 
-def _edited(model: Model, edits: Mapping[str, Any]) -> Model:
-    """Return the model with all edits except a merge."""
+def _edited(model: Model, edits: Mapping[str, Any]) -> tuple[Model, tuple[Step, ...]]:
+    """Return the model with all edits except a merge, and what its simplification has removed."""
     for text in edits["exposed"]:
         model = expose(model, *_exposed(text))
     renames: tuple[tuple[str, Callable[[Model, str, str], Model]], ...] = (
@@ -189,9 +200,13 @@ def _edited(model: Model, edits: Mapping[str, Any]) -> Model:
             model = rename(model, old, new)
     if edits["fold"]:
         model = fold_constants(model)
+    steps: tuple[Step, ...] = ()
+    if edits["simplify"]:
+        simplified = simplify(model)
+        model, steps = simplified.model, simplified.steps
     if edits["drop_unused"]:
         model = drop_unused(model)
-    return model if edits["opset"] is None else downgrade(model, edits["opset"])
+    return (model if edits["opset"] is None else downgrade(model, edits["opset"])), steps
 
 
 def _exposed(text: str) -> tuple[str, str | None]:

@@ -9,10 +9,11 @@ from irrun.surgery._merging import merge
 from irrun.surgery._names import expose, rename_input, rename_layer, rename_output
 from irrun.surgery._opsets import downgrade
 from irrun.surgery._reshaping import reshape
+from irrun.surgery._simplifying import Simplified, Step, simplify
 from irrun.surgery._unused import drop_unused
 from irrun.surgery._verify import Reference, merged, original, require_equal
 
 __all__ = [
-    "Reference", "downgrade", "drop_unused", "expose", "fold_constants", "merge", "merged", "original", "rename_input",
-    "rename_layer", "rename_output", "require_equal", "reshape",
+    "Reference", "Simplified", "Step", "downgrade", "drop_unused", "expose", "fold_constants", "merge", "merged",
+    "original", "rename_input", "rename_layer", "rename_output", "require_equal", "reshape", "simplify",
 ]  # fmt: skip

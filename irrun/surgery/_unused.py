@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from irrun.api import PathLike, as_model
-from irrun.model import Layer, Model
+from irrun.model import Edge, Layer, Model
 from irrun.surgery._models import rebuilt
 
-__all__ = ["drop_unused"]
+__all__ = ["drop_unused", "used"]
 
 
 def drop_unused(model: Model | PathLike) -> Model:
@@ -20,17 +20,23 @@ def drop_unused(model: Model | PathLike) -> Model:
     return rebuilt(model, *_used(model))
 
 
-def _used(model: Model) -> tuple[dict[int, Layer], list]:
-    """Return the layers and edges of a model that are used."""
+def used(model: Model) -> set[int]:
+    """Return the ids of the layers of a model, without its bodies, on which an output or a variable depends."""
     waiting = [id for id, layer in model.layers.items() if layer.type.lower() in ("parameter", "result", "assign")]
-    used = set(waiting)
+    found = set(waiting)
     while waiting:
         for feed in model.feeds[waiting.pop()]:
-            if feed is not None and feed[0] not in used:
-                used.add(feed[0])
+            if feed is not None and feed[0] not in found:
+                found.add(feed[0])
                 waiting.append(feed[0])
-    layers = {id: _inside(layer) for id, layer in model.layers.items() if id in used}
-    return layers, [e for e in model.edges if e.from_layer in used and e.to_layer in used]
+    return found
+
+
+def _used(model: Model) -> tuple[dict[int, Layer], list[Edge]]:
+    """Return the layers and edges of a model that are used."""
+    found = used(model)
+    layers = {id: _inside(layer) for id, layer in model.layers.items() if id in found}
+    return layers, [e for e in model.edges if e.from_layer in found and e.to_layer in found]
 
 
 def _inside(layer: Layer) -> Layer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -159,3 +160,25 @@ def test_random_numbers_are_no_difference(call, tmp_path, inside):
     assert f'output "y" cannot be verified, because {name} has no seed' in result.stderr
     assert "bug in irrun" not in result.stderr
     assert call("edit", "a.xml", "--rename-layer", "abs=size", "-o", "b.xml", "--no-verify").exit_code == 0
+
+
+def test_simplifying(call, tmp_path):
+    """Two Transposes with equal constants, of 16 bytes, cancel; a Convert to the same type has no effect."""
+    turned = b.Transpose(b.Transpose(b.Abs(b.parameter([2, 3], name="x")), [1, 0]), [1, 0])
+    irrun.save_model(b.model({"y": b.ReLU(b.Convert(turned, destination_type="f32"))}), tmp_path / "a.xml")
+    result = call("edit", "a.xml", "--simplify", "-o", "b.xml")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.splitlines()[:5] == [
+        "removed",
+        "  step                   layers  bytes",
+        "  equal constants             1      0",
+        "  layers that cancel          3     16",
+        "  layers without effect       1      0",
+    ]
+    result = call("edit", "a.xml", "--simplify", "-o", "c.xml", "--format", "json")
+    assert json.loads(result.stdout)["simplified"] == [
+        {"step": "equal constants", "layers": 1, "bytes": 0},
+        {"step": "layers that cancel", "layers": 3, "bytes": 16},
+        {"step": "layers without effect", "layers": 1, "bytes": 0},
+    ]
+    assert [layer.type for layer in irrun.read_model("b.xml").layers.values()] == ["Parameter", "Abs", "ReLU", "Result"]
