@@ -12,7 +12,7 @@ from irrun.fast.machine.memory import data_address, row_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.machine.sharing import share
 from irrun.kernels.elementwise import elementwise, is_outer, multiplying
-from irrun.opdef import Calls, Kernel, Request, Value
+from irrun.opdef import Call, Calls, Kernel, Request, Value
 
 __all__ = ["WORK_PER_NUMBER", "add", "combined", "copied", "multiply", "offer", "outer"]
 
@@ -35,7 +35,8 @@ def offer(op: _Multiply, request: Request) -> Kernel | None:
 def copied(x: np.ndarray, out: np.ndarray) -> Calls:
     """Return the calls that copy a matrix, or the same row again and again, to another one, unless it is the same."""
     source, target = data_address(x), data_address(out)
-    return [] if source == target else [(copy, (source, _step(x), target, out.strides[0] // 4, out.shape[1]))]
+    same = source, _step(x), target, out.strides[0] // 4, out.shape[1]
+    return [] if source == target else [Call(copy, same, len(out))]
 
 
 def combined(kernel: Callable[..., None], a: np.ndarray, b: np.ndarray, out: np.ndarray) -> Calls:
@@ -45,8 +46,8 @@ def combined(kernel: Callable[..., None], a: np.ndarray, b: np.ndarray, out: np.
     """
     if data_address(b) == data_address(out):
         a, b = b, a
-    combine = kernel, (data_address(b), _step(b), data_address(out), out.strides[0] // 4, out.shape[1])
-    return [*copied(a, out), combine]
+    places = data_address(b), _step(b), data_address(out), out.strides[0] // 4, out.shape[1]
+    return [*copied(a, out), Call(kernel, places, len(out))]
 
 
 def _step(x: np.ndarray) -> int:

@@ -12,7 +12,7 @@ from irrun.fast.functions import Number
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, compiled
 from irrun.fast.machine.sharing import share
-from irrun.fast.panels import WIDTH, after, finish, multiply_panels
+from irrun.fast.panels import FEW_ROWS, WIDTH, after, finish, multiply_panels
 from irrun.kernels.matmul import ConstantForm
 from irrun.opdef import Call, Epilogue, Stored
 
@@ -70,21 +70,24 @@ class PackedCodes(ConstantForm):
         residual: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         """Fill ``out`` with the product of ``a`` and the columns from ``first`` on: see ``PackedMatrix.multiply``."""
-        function, arguments = self._call(a, out, first, epilogue, residual)
+        function, arguments = self._by_columns(a, out, first, epilogue, residual)
         function(*arguments, 0, out.shape[1])
 
-    def by_rows(self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None) -> Call:
-        """Return the call that fills rows of ``out``: see ``multiply``."""
-        return _multiply_rows, (a, self.panels, self.zeros, self.scales, out, *after(epilogue, residual, 0))
+    def call(self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None) -> Call:
+        """Return the call that fills ``out``: see ``multiply``."""
+        if len(a) < FEW_ROWS:
+            return Call(*self._by_columns(a, out, 0, epilogue, residual), self.columns, WIDTH)
+        matrix = a, self.panels, self.zeros, self.scales, out
+        return Call(_multiply_rows, (*matrix, *after(epilogue, residual, 0)), len(a))
 
     def multiply_shared(
         self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None
     ) -> None:
         """Fill ``out`` with the product of ``a`` and the matrix, on all threads: see ``multiply``."""
-        function, arguments = self._call(a, out, 0, epilogue, residual)
+        function, arguments = self._by_columns(a, out, 0, epilogue, residual)
         share(function, self.columns, 2 * out.size * self.depth, *arguments, unit=WIDTH)
 
-    def _call(
+    def _by_columns(
         self, a: np.ndarray, out: np.ndarray, first: int, epilogue: Epilogue | None, residual: np.ndarray | None
     ) -> tuple[Callable[..., None], tuple[Any, ...]]:
         """Return the function that multiplies, and its arguments but the first and the last column of ``out``."""
@@ -172,7 +175,7 @@ def _multiply_few(
     while column < last:
         panel = start + column // WIDTH
         # a single row leaves registers for four panels, which are read from memory at the same time
-        count = 4 if rows == 1 and panel + 4 <= len(panels) else 1
+        count = 4 if rows == 1 and panel + 4 <= len(panels) and column + 3 * WIDTH < last else 1
         b, c = address_of(panels) + panel * ldb, address_of(total)
         shifts = address_of(zeros) + panel * zeros.strides[0]
         factors = address_of(scales) + panel * scales.strides[0]

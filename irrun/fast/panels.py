@@ -13,6 +13,7 @@ from irrun.fast.machine.processor import ROWS, compiled
 from irrun.opdef import Epilogue
 
 __all__ = [
+    "FEW_ROWS",
     "MAX_CACHED_ROWS",
     "MAX_SUMMED_ROWS",
     "WIDTH",
@@ -23,6 +24,8 @@ __all__ = [
     "multiply_part",
 ]
 
+FEW_ROWS: Final = 64
+"""With fewer rows, threads share the columns of a product, not its rows."""
 MAX_SUMMED_ROWS: Final = 768
 """The most rows of the constant matrix that a block sums up at once, so that a panel stays in the second-level cache.
 With half as many, a product of depth 768 takes 4 % longer, because it reads its sums again."""

@@ -11,7 +11,7 @@ from irrun.base.thresholds import least
 from irrun.fast.codes import PackedCodes
 from irrun.fast.machine.processor import HALVES, ROWS
 from irrun.fast.machine.sharing import share
-from irrun.fast.panels import WIDTH, after, multiply_part
+from irrun.fast.panels import FEW_ROWS, WIDTH, after, multiply_part
 from irrun.kernels.blocks import BLOCK_BYTES, SMALL_BLOCK_BYTES, each_block, within
 from irrun.kernels.matmul import ConstantForm, UnpackedConstant, cuts
 from irrun.kernels.threads import shared
@@ -116,7 +116,7 @@ def packed_product(source: np.ndarray | Stored, transpose_a: bool, transpose_b: 
             return whole
 
         def rows(a: np.ndarray, b: None = None, residual: np.ndarray | None = None, *, out: np.ndarray) -> Calls:
-            return [packed.by_rows(a, out, epilogue, residual), *(() if change is None else change.calls(out))]
+            return [packed.call(a, out, epilogue, residual), *(() if change is None else change.calls(out))]
 
         joins = Joins(
             row_calls=None if transpose_a else rows,
@@ -168,9 +168,11 @@ class PackedMatrix(ConstantForm):
         panel = first // WIDTH
         multiply_part(a, self.panels, out, panel, False, *after(epilogue, residual, first), 0, out.shape[1])
 
-    def by_rows(self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None) -> Call:
-        """Return the call that fills rows of ``out``: see ``multiply``."""
-        return multiply_part, (a, self.panels, out, 0, True, *after(epilogue, residual, 0))
+    def call(self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None) -> Call:
+        """Return the call that fills ``out``: see ``multiply``."""
+        by_rows = len(a) >= FEW_ROWS
+        arguments = a, self.panels, out, 0, by_rows, *after(epilogue, residual, 0)
+        return Call(multiply_part, arguments, *((len(a), 1) if by_rows else (self.columns, WIDTH)))
 
     def multiply_shared(
         self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None

@@ -10,7 +10,7 @@ import numpy as np
 from irrun.fast.arithmetic import WORK_PER_NUMBER, copied
 from irrun.fast.machine.memory import data_address
 from irrun.fast.machine.sharing import share
-from irrun.opdef import Calls
+from irrun.opdef import Call, Calls
 
 __all__ = ["RowChange"]
 
@@ -51,7 +51,7 @@ class RowChange:
 
     def calls(self, x: np.ndarray) -> Calls:
         """Return the calls that change a matrix whose rows are contiguous."""
-        return [(self.kernel, (data_address(x), x.shape[1], x.strides[0] // 4, *self.numbers))]
+        return [Call(self.kernel, (data_address(x), x.shape[1], x.strides[0] // 4, *self.numbers), len(x))]
 
     def rows(self, x: np.ndarray, *_: np.ndarray | None, out: np.ndarray) -> Calls:
         """Return the calls that fill ``out`` with what becomes of ``x``: see ``Kernel.rows``."""

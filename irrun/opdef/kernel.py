@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -62,9 +62,17 @@ Formula = tuple[str, *tuple[float, ...]]
 ``("multiply",)``, or ``("clamp", least, greatest)``, in which NaN stays."""
 
 
-Call = tuple[Callable[..., object], tuple[Any, ...]]
-"""A call of machine code, ``function(*arguments, first, last)``, which computes the rows ``first`` to ``last`` of a
-matrix."""
+class Call(NamedTuple):
+    """A call of machine code, ``function(*arguments, first, last)``, which computes a part of ``range(size)``."""
+
+    function: Callable[..., object]
+    arguments: tuple[Any, ...]
+    size: int
+    """The rows of a matrix, or its columns if the matrix has few rows."""
+    unit: int = 1
+    """Each part begins at a multiple of this number."""
+
+
 Calls = Sequence[Call]
 """Such calls, in turn."""
 
@@ -117,8 +125,7 @@ class Joins:
     change: Change | None = None
     """The in-place form of a unary ``elementwise`` kernel."""
     row_calls: Callable[..., Calls] | None = None
-    """Returns the calls that compute rows of the output, if each depends on the same row of the inputs ``row_inputs``
-    alone.
+    """Returns the calls that compute the output, if each row depends on the same row of ``row_inputs`` alone.
 
     It takes these inputs in port order (None for the others), and ``out``; all are matrices with contiguous rows. An
     ``elementwise`` kernel also takes arrays of one axis, which are the same for each row.

@@ -16,23 +16,22 @@ from irrun.planning.flow import Context, Flow
 from irrun.planning.steps import Step
 from irrun.types import Dim
 
-__all__ = ["recognise_decoders"]
+__all__ = ["append_in_place", "recognise_decoders"]
 
 
 def recognise_decoders(flow: Flow, context: Context) -> Flow:
-    """Replace steps of language models by faster ones. Some other steps then have no consumer."""
+    """Replace attentions and rotary embeddings by faster ones. Some other steps then have no consumer."""
+    seen = _Seen(flow, context)
+    rules = {"ScaledDotProductAttention": _in_groups, "Add": _rotating}
+    return flow.replaced([rules[s.op.type](seen, s) if s.op.type in rules else s for s in flow.steps])
+
+
+def append_in_place(flow: Flow, context: Context) -> Flow:
+    """Append keys and values to those of the past in place: see ``_appending``."""
     seen = _Seen(flow, context)
     assigned = {(step.reads[0], _variable(step.op)) for step in flow.steps if step.op.type == "Assign"}
-    replaced: list[Step] = []
-    for step in flow.steps:
-        if step.op.type == "Concat":
-            step = _appending(flow, seen, step, assigned)
-        elif step.op.type == "ScaledDotProductAttention":
-            step = _in_groups(seen, step)
-        elif step.op.type == "Add":
-            step = _rotating(seen, step)
-        replaced.append(step)
-    return flow.replaced(replaced)
+    steps = [_appending(flow, seen, s, assigned) if s.op.type == "Concat" else s for s in flow.steps]
+    return flow.replaced(steps)
 
 
 class _Seen:

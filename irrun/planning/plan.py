@@ -17,7 +17,7 @@ from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Value
 from irrun.planning import requests
 from irrun.planning.constants import Constants
-from irrun.planning.decoders import recognise_decoders
+from irrun.planning.decoders import append_in_place, recognise_decoders
 from irrun.planning.failures import kernel_failed, refuse_too_large
 from irrun.planning.flow import Context, Flow, Inputs, drop_unused
 from irrun.planning.fuse import fuse_elementwise
@@ -44,6 +44,8 @@ PASSES: Final[tuple[Callable[[Flow, Context], Flow], ...]] = (
     drop_unused,
     recognise_patterns,
     recognise_decoders,
+    drop_unused,
+    append_in_place,
     drop_unused,
     to_integers,
     to_channels_last,

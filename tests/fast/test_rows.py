@@ -1,6 +1,7 @@
 """Steps that compute one row after the other give the same as one step, whatever else reads their values."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def assert_same(model: irrun.Model, feeds: list[np.ndarray]) -> irrun.Executable
 
 
 @pytest.mark.usefixtures("workers")
-@pytest.mark.parametrize("shape", [(64,), (1, 100), (2, 50), (3, 2, 133)])
+@pytest.mark.parametrize("shape", [(64,), (1, 100), (2, 50), (3, 2, 133), (1,), (1, 1), (5,), (2, 3), (63,)])
 @pytest.mark.parametrize(("block", "types"), [
     (norm_first, "MatMul+Add+MVN+Multiply+Add+MatMul+Add+Gelu+MatMul+Add+Add+Add"),
     (norm_last, "MatMul+Add+MVN+Multiply+Add+MatMul+Add+Gelu+MatMul+Add+Add+MVN+Multiply+Add"),
@@ -142,10 +143,27 @@ def test_what_needs_the_result_of_a_later_step_is_not_joined() -> None:
     assert_same(model, feeds)
 
 
-def test_few_rows_are_not_joined() -> None:
+@pytest.mark.usefixtures("workers")
+def test_a_step_of_numpy_joins_no_group_of_few_rows() -> None:
+    """Threads share the columns of products with few rows, which numpy would compute on one thread."""
     x = b.parameter([63, WIDTH], name="x")
     feeds = [normal(63, WIDTH)]
-    assert joined(assert_same(b.model(norm_first(x)), feeds), feeds) == []
+    y = b.Softplus(normalised(product(x, WIDTH, WIDTH)))
+    assert joined(assert_same(b.model(product(y, WIDTH, WIDTH)), feeds), feeds) == ["MatMul+MVN+Multiply+Add"]
+
+
+@pytest.mark.usefixtures("workers")
+def test_few_rows_in_several_threads_at_once() -> None:
+    """Each thread has registers of its own, which hold nothing of the call before."""
+    x = b.parameter([3, WIDTH], name="x")
+    model = b.model(norm_last(x))
+    fast, exact = irrun.compile(model, exact=False), irrun.compile(model, exact=True)
+    feeds = [normal(3, WIDTH) for _ in range(24)]
+    feeds[5][1, 7] = np.nan
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda one: fast([one])[0], feeds))
+    for got, one in zip(found, feeds):
+        np.testing.assert_allclose(got, exact([one])[0], rtol=2e-4, atol=2e-4)
 
 
 def test_a_row_of_nan_is_the_only_one() -> None:
@@ -157,17 +175,19 @@ def test_a_row_of_nan_is_the_only_one() -> None:
     assert np.flatnonzero(np.isnan(executable(feeds)[0]).any(1)).tolist() == [77, 205]
 
 
+@pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("rows", [1, 5, 7, 130])
 @pytest.mark.parametrize("bits", [8, 4])
-def test_stored_weights(bits: int) -> None:
+def test_stored_weights(bits: int, rows: int) -> None:
     """Matrices of integers with scales, multiplied as they are."""
-    x = b.parameter([130, WIDTH], name="x")
+    x = b.parameter([rows, WIDTH], name="x")
     type = {8: "i8", 4: "i4"}[bits]
     y = x
     for _ in range(2):
         codes = RANDOM.integers(-(1 << bits - 1), 1 << bits - 1, (WIDTH, WIDTH)).astype(np.int8)
         weights = b.Multiply(b.Convert(b.constant(codes, type), destination_type="f32"), np.abs(normal(WIDTH, 1)) / 100)
         y = normalised(b.MatMul(y, weights, transpose_b=True))
-    feeds = [normal(130, WIDTH)]
+    feeds = [normal(rows, WIDTH)]
     executable = assert_same(b.model(y), feeds)
     assert joined(executable, feeds) == ["+".join(["MatMul", "MVN", "Multiply", "Add"] * 2)]
 

@@ -208,15 +208,15 @@ def forms(call: Callable[..., Any]) -> set[int]:
 
 def test_plans_share_the_packed_matrices(fast: bool) -> None:
     """A plan for dims that recur holds the constants of the first one."""
-    x = b.parameter([-1, 64], "f32", name="x")
+    x, y = (b.parameter([-1, 64], "f32", name=name) for name in "xy")
     scaled = b.Multiply(
         b.Convert(constant(codes("i4", 80, 64), "i4"), destination_type="f32"), scales(80, 1).astype("f4")
     )
-    model = b.model(b.MatMul(b.MatMul(x, scaled, transpose_b=True), weights((80, 64))))
+    model = b.model({"a": b.MatMul(x, scaled, transpose_b=True), "b": b.MatMul(y, weights((64, 80)))})
     executable = irrun.compile(model, exact=False)
     before = [step.kernel.call for step in executable.plan.steps]
     for _ in range(5):
-        executable(np.ones((3, 64), np.float32))
+        executable([np.ones((3, 64), np.float32)] * 2)
     (narrow,) = executable._plans._narrow.values()
     for call, step in zip(before, narrow.steps, strict=True):
         assert forms(call) == forms(step.kernel.call) != set()

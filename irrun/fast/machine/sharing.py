@@ -26,7 +26,7 @@ from irrun.fast.machine.processor import ROWS, compiled
 from irrun.kernels.threads import idle, posted, running, shared, threads, wake
 from irrun.opdef import Calls
 
-__all__ = ["YIELD", "share", "share_rows", "wait"]
+__all__ = ["YIELD", "InTurn", "share", "share_rows", "wait"]
 
 _LOOKS_BEFORE_SLEEP: Final = 1 << 14
 """How often a thread looks for a call before it sleeps, if no large model runs: some 0.3 ms."""
@@ -38,6 +38,9 @@ _PAUSES_BEFORE_LOCK: Final = 1 << 10
 the thread with the task begins its own part. To ask for a lock that another one holds takes longer."""
 _LOOKS_PER_YIELD: Final = 1 << 10
 """How often a thread looks whether the others have finished before it leaves the processor to them for once."""
+
+_PIECES_PER_THREAD: Final = 2
+"""Pieces of a call for each thread, where calls are done in turn. With two, a thread that is late takes fewer."""
 
 # The call that is shared at the moment, in i64. Each number has a cache line of its own.
 _CACHE_LINE_NUMBERS: Final = 8
@@ -75,12 +78,35 @@ def share_rows(calls: Calls, count: int, work: int, most: int) -> None:
 
     The blocks of a thread are of nearly the same size. Raises MemoryError.
     """
+    table, prepared = _prepared(calls)
+    share(_do_calls, count, work, table, most)
+    del prepared  # the calls have read it
+
+
+class InTurn:
+    """Calls of machine code, which all threads do one after the other, as often as this object is called.
+
+    The threads take pieces of a call and watch for its end. Between two calls, there is no Python. ``work`` is that of
+    all calls. Raises MemoryError.
+    """
+
+    def __init__(self, calls: Calls, work: int) -> None:
+        self._calls, self._work = calls, work
+        self._table, self._prepared = _prepared(calls)
+
+    def __call__(self) -> None:
+        state = np.zeros((len(self._table), 2, _CACHE_LINE_NUMBERS), np.int64)
+        share(_do_in_turn, threads(), self._work, self._table, state, _PIECES_PER_THREAD * threads(), YIELD)
+
+
+def _prepared(calls: Calls) -> tuple[np.ndarray, np.ndarray]:
+    """Return a table of calls, and the arguments that the table points to."""
     prepared = np.empty((len(calls), MAX_ARGUMENT_BYTES), np.uint8)
     places = range(data_address(prepared), data_address(prepared) + prepared.size, MAX_ARGUMENT_BYTES)
-    table = np.empty((len(calls), 2), np.int64)
-    for n, (place, (function, arguments)) in enumerate(zip(places, calls)):
-        table[n] = cast(MachineCode, function).prepare(place, *arguments, 0, count), place
-    share(_do_calls, count, work, table, most)
+    table = np.empty((len(calls), 4), np.int64)
+    for n, (place, (function, arguments, count, unit)) in enumerate(zip(places, calls)):
+        table[n] = cast(MachineCode, function).prepare(place, *arguments, 0, count), place, count, unit
+    return table, prepared
 
 
 @compiled
@@ -92,6 +118,33 @@ def _do_calls(table: np.ndarray, most: int, first: int, last: int) -> int:
     for begin in range(first, last, size):
         for n in range(len(table)):
             least = min(least, _run_at(table[n, 0], table[n, 1], begin, min(begin + size, last)))
+    return least
+
+
+@compiled
+def _do_in_turn(table: np.ndarray, state: np.ndarray, most: int, yields: int, first: int, last: int) -> int:
+    """Do pieces of each call in turn, at most ``most`` of a call, until all of it is done.
+
+    ``state`` holds how many pieces of each call are begun, and how many are done. ``first`` and ``last`` mean nothing.
+    """
+    least = _ABOVE_ALL_RESULTS
+    for n in range(len(table)):
+        count, unit = table[n, 2], table[n, 3]
+        units = (count + unit - 1) // unit
+        pieces = min(most, units)
+        begun = address_of(state) + n * state.strides[0]
+        done = begun + state.strides[1]
+        for _ in range(pieces):
+            piece = add_to(begun, 1)
+            if piece >= pieces:
+                break
+            begin, end = units * piece // pieces * unit, min(units * (piece + 1) // pieces * unit, count)
+            least = min(least, _run_at(table[n, 0], table[n, 1], begin, end))
+            add_to(done, 1)
+        turns = 0
+        while look_at(done) < pieces:
+            turns += 1
+            wait(turns, yields)
     return least
 
 

@@ -3,18 +3,23 @@
 Between two attentions, a transformer has nothing else: matrix products, normalisations and element-wise steps. As one
 step, they compute one block of rows after the other, so that what is between them stays in the cache. Threads share the
 rows of the whole group, and wait for each other once instead of at each step.
+
+With few rows, such as that of a token, threads share the columns of each product in turn, in one call of machine code
+that is prepared once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
+from threading import local
 from typing import Any, Final
 
 import numpy as np
 
-from irrun.base.thresholds import least
+from irrun.fast.machine.sharing import InTurn, share_rows
+from irrun.fast.panels import FEW_ROWS
 from irrun.kernels.blocks import BLOCK_BYTES, blocks, each_block, scratch
 from irrun.opdef import Calls, Index, Kernel, Packing, Value
 from irrun.planning.flow import Context, Flow
@@ -27,8 +32,8 @@ _MAX_BLOCK_ROWS: Final = 192
 again."""
 _MIN_SHARED_ROWS: Final = 48
 """The fewest rows of a block, where threads share them."""
-_MIN_GROUP_ROWS: Final = 64
-"""The fewest rows of a group. With fewer, threads share the columns of a product."""
+_MAX_KEPT_BYTES: Final = 1 << 20
+"""The most bytes of the registers of a group that each thread keeps, with the call that is prepared for them."""
 _MAX_SHARED_BYTES: Final = 1 << 24
 """The most bytes of an intermediate value, if all steps are machine code. It is shared by the threads, and the part of
 it that a thread computes at a time stays in the cache."""
@@ -62,7 +67,7 @@ class _Groups:
         self.at = list(range(flow.end + 1))
         """The position at which each step will run."""
         for position, step in enumerate(flow.steps):
-            if rows[position] < least(_MIN_GROUP_ROWS):
+            if not rows[position]:
                 continue
             self.group[position] = {position}
             near = {flow.made.get(slot, -1) for slot in _read(step)}
@@ -127,7 +132,8 @@ def _rows(step: Step, values: Sequence[Value]) -> int:
     whole = [_Operand.of(values[slot], shape) for slot in _read(step)]
     if any(operand is None or (is_by_row and not operand.rows) for operand in whole):
         return 0
-    return prod(shape[:-1])
+    count = prod(shape[:-1])
+    return 0 if count < FEW_ROWS and _native(step, values) is None else count
 
 
 def _read(step: Step) -> list[int]:
@@ -180,8 +186,8 @@ class _Member:
         given, out = self.given(registers)
         if self.rows is None:
             self.call(*given, out=out)
-        for function, arguments in self.calls(registers):
-            function(*arguments, 0, len(out))
+        for function, arguments, count, _ in self.calls(registers):
+            function(*arguments, 0, count)
 
     def given(self, registers: Sequence[np.ndarray | None]) -> tuple[list[np.ndarray | None], np.ndarray]:
         """Return the inputs, and the array to fill."""
@@ -234,6 +240,8 @@ class _Group:
     widths: tuple[int, ...]
     """The columns of each register of scratch memory."""
     flops: int
+    kept: local = field(default_factory=local, compare=False)
+    """The registers of few rows and their prepared calls, in each thread: ``registers`` and ``calls``."""
 
     def call(self, *arrays: np.ndarray, out: Any = None) -> Any:
         """The kernel of the group. Inputs after the operands are matrices that its members hold packed."""
@@ -243,10 +251,12 @@ class _Group:
             wholes = [out] if len(self.shapes) == 1 else list(out)
         inputs = [np.ascontiguousarray(array) for array in arrays[: len(self.operands)]]
         results = [whole.reshape(-1, whole.shape[-1]) for whole in wholes]
-        if all(member.rows is not None for member in self.program):
-            self.share(inputs, results)
-        else:
+        if not all(member.rows is not None for member in self.program):
             self.compute(inputs, results)
+        elif len(results[0]) < FEW_ROWS:
+            self.in_turn(inputs, results)
+        else:
+            self.share(inputs, results)
         return wholes[0] if len(wholes) == 1 else tuple(wholes)
 
     @property
@@ -254,15 +264,35 @@ class _Group:
         """The bytes of a row of the widest register."""
         return max(*(shape[-1] for shape in self.shapes), *self.widths, 0) * np.dtype(np.float32).itemsize
 
+    def in_turn(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
+        """Have the threads do the machine code of the members for all rows, which are few, one after the other."""
+        rows = slice(0, len(results[0]))
+        if len(results[0]) * self.row_bytes > _MAX_KEPT_BYTES:
+            InTurn(self.calls(self.registers(inputs, results, rows)), self.flops)()
+            return
+        if not hasattr(self.kept, "calls"):
+            empty = [np.empty_like(array) for array in inputs], [np.empty_like(array) for array in results]
+            self.kept.registers = [np.array(register) for register in self.registers(*empty, rows)]
+            self.kept.calls = InTurn(self.calls(self.kept.registers), self.flops)
+        registers: list[np.ndarray] = self.kept.registers
+        for register, operand, array in zip(registers, self.operands, inputs):
+            np.copyto(register, operand.of_block(array, rows))
+        self.kept.calls()
+        for register, result in zip(registers[-len(results) :], results):
+            np.copyto(result, register)
+
+    def calls(self, registers: Sequence[np.ndarray]) -> Calls:
+        """Return the calls of machine code that compute a block."""
+        return [call for member in self.program for call in member.calls(registers)]
+
     def share(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Have the threads share the machine code of all members."""
-        from irrun.fast.machine.sharing import share_rows
-
         count, row_bytes = len(results[0]), self.row_bytes
         for (rows,) in blocks((count,), row_bytes, max(_MAX_SHARED_BYTES, _MAX_BLOCK_ROWS * row_bytes)):
             registers, high = self.registers(inputs, results, rows), rows.stop - rows.start
-            calls = [call for member in self.program for call in member.calls(registers)]
-            share_rows(calls, high, self.flops * high // count, max(BLOCK_BYTES // row_bytes, _MAX_BLOCK_ROWS))
+            share_rows(
+                self.calls(registers), high, self.flops * high // count, max(BLOCK_BYTES // row_bytes, _MAX_BLOCK_ROWS)
+            )
 
     def compute(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Have each thread compute all members on some blocks of rows."""
