@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from irrun.base.source import Source
 from irrun.checking.checker import check as check_parsed
+from irrun.checking.checker import examine
 from irrun.checking.origins import Explanation
 from irrun.checking.questions import at_line, only
 from irrun.diagnostics import ModelError, ReadError, Report, diagnostic
@@ -254,27 +255,47 @@ def run(
     return compile(model, weights, strict=strict, max_memory=max_memory)(feeds)
 
 
-def check(model: Model | PathLike, weights: PathLike | None = None, *, shapes: Shapes | None = None) -> Report:
+def check(
+    model: Model | PathLike,
+    weights: PathLike | None = None,
+    *,
+    shapes: Shapes | None = None,
+    targets: Sequence[str] = (),
+) -> Report:
     """Compare every shape and precision that a model declares with the inferred ones, and return a Report.
 
     With ``shapes``, check instead whether the model can take other input shapes, as ``openvino.Model.reshape`` would:
     ``{"data": [1, 3, 224, 224], "ids": "?,1..512"}``, by the name or position of an input. The dims that the file
     declares are then ignored, and the report names the layers that refuse the new shapes.
 
+    ``targets`` are releases of OpenVINO, such as ``openvino==2024.6`` or ``openvino>=2022.1,<2025``, or the devices
+    ``npu`` and ``gpu``: the report also names what these do not have or are known to refuse.
+
     The Report is an iterable of Diagnostic, in file order; ``report.ok`` is true if it holds no error. A file that is
     not a readable IR is reported as well. Raises ReadError only if the file cannot be opened, and FeedError if
-    ``shapes`` names an input that the model does not have, or is not a valid shape.
+    ``shapes`` names an input that the model does not have, or is not a valid shape. Raises ValueError for a target that
+    is none.
     """
     if isinstance(model, Model):
-        return check_parsed(_at(Parsed(model, []), shapes))
+        return _checked(_at(Parsed(model, []), shapes), targets)
     try:
         models = load_all(model, weights)
     except ReadError as error:
         if any(d.code == "IR000" for d in error.diagnostics):
             raise
         return Report(error.diagnostics)
-    by_model = [m.diagnostics if isinstance(m, ReadError) else check_parsed(_at(m, shapes)).diagnostics for m in models]
+    by_model = [
+        m.diagnostics if isinstance(m, ReadError) else _checked(_at(m, shapes), targets).diagnostics for m in models
+    ]
     return Report(tuple(d for diagnostics in by_model for d in diagnostics))
+
+
+def _checked(parsed: Parsed, targets: Sequence[str]) -> Report:
+    if not targets:
+        return check_parsed(parsed)
+    from irrun.targets import check_targets, parse_target  # imported late: most checks have no target
+
+    return check_targets(parsed, *examine(parsed), [parse_target(text) for text in targets])
 
 
 def _at(parsed: Parsed, shapes: Shapes | None) -> Parsed:

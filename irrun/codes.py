@@ -21,6 +21,7 @@ class Kind(Enum):
     UNUSABLE = "error", True, 2, "a command, a call or its input cannot be used: the fault is not in a model"
     UNSUPPORTED = "error", True, 3, "a model needs what this irrun does not have"
     ERROR = "error", True, 1, "a model is wrong, or its run fails"
+    TARGET = "error", False, 1, "a release of OpenVINO or a device that the user names does not take the model"
     LIMIT = "error", True, 1, "a run exceeds a limit of memory or time; it may succeed on another machine"
     HARMLESS = "error", False, 1, "a model states something wrong that a run does not need, such as a declared shape"
     WARNING = "warning", False, 0, "a model is valid and probably not what its author intended"
@@ -143,6 +144,8 @@ CODES: Final[dict[str, Code]] = {
         Code("IR805", "unfed-input", Kind.ERROR),
         Code("IR806", "bad-template", Kind.ERROR),
         Code("IR807", "no-text", Kind.WARNING),
+        # 9xx releases and devices that a model is to run on
+        Code("IR901", "operation-missing", Kind.TARGET),
     )
 }
 """Every code by its id. The first digit of an id is its group.

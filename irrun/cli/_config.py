@@ -1,4 +1,4 @@
-"""The settings under ``[tool.irrun]`` in pyproject.toml: the codes that a project selects and ignores."""
+"""The settings under ``[tool.irrun]`` in pyproject.toml: codes that a project selects, and its targets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from irrun.model.lookup import nearest
 
 __all__ = ["Config", "codes", "read_config"]
 
-_KEYS: Final = ("select", "ignore", "per-file-ignores")
+_KEYS: Final = ("select", "ignore", "per-file-ignores", "targets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Config:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    targets: tuple[str, ...] = ()
 
     def ignored_in(self, file: str) -> tuple[str, ...]:
         """Return the codes that ``per-file-ignores`` lists for a file.
@@ -98,7 +99,16 @@ def _config(folder: Path, table: Any) -> Config:
         _listed("select", table.get("select", [])),
         _listed("ignore", table.get("ignore", [])),
         tuple((pattern, _listed("per-file-ignores", listed)) for pattern, listed in per_file.items()),
+        _targets(table.get("targets", [])),
     )
+
+
+def _targets(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError('tool.irrun.targets is not a list of targets; write it as ["openvino>=2024.6"]')
+    from irrun.targets import parse_target  # imported late: most projects name no target
+
+    return tuple(parse_target(text).text for text in value)
 
 
 def _listed(key: str, value: Any) -> tuple[str, ...]:

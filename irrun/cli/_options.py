@@ -34,6 +34,7 @@ __all__ = [
     "refuse_to_replace_in",
     "require_ending",
     "runs_option",
+    "target_option",
     "timeout_option",
     "together",
     "top_option",
@@ -156,6 +157,26 @@ exact_option: Final = click.option(
 
 weights_option: Final = click.option(
     "-w", "--weights", metavar="BIN", help="The .bin file. [default: next to the .xml, with the same name]"
+)
+
+
+def _targets(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts of targets. Raises BadParameter for one that is no target."""
+    from irrun.targets import parse_target  # imported late: most commands name no target
+
+    try:
+        return tuple(parse_target(text).text for text in values)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+target_option: Final = click.option(
+    "--target",
+    "targets",
+    metavar="TARGET",
+    multiple=True,
+    callback=_targets,
+    help="Where the model must load: openvino==2024.6, 'openvino>=2022.1,<2025', npu or gpu. May be repeated.",
 )
 
 

@@ -17,7 +17,7 @@ from irrun.checking.reports import FORMATS, records
 from irrun.cli import _completion, _config, _errors, _fixing, _terminal
 from irrun.cli._exclusions import Exclusion, formats, refuse
 from irrun.cli._input_options import shape_option
-from irrun.cli._options import format_option, plugin_option, weights_option
+from irrun.cli._options import format_option, plugin_option, target_option, weights_option
 from irrun.cli._settings import with_settings
 from irrun.cli._trees import SUMMARIZED, TreeOptions, may_be_ir, print_summary, tree_options
 from irrun.cli._watch import changes
@@ -35,7 +35,11 @@ _EXCLUSIONS: Final = (
         unless=formats("full", "text", "concise", "json"),
     ),
     Exclusion(("--unsafe-fixes",), "--unsafe-fixes needs --fix or --diff", unless=("--fix", "--diff")),
-    Exclusion(("--fix", "--diff"), "--fix and --diff cannot be combined with {other}", others=("--watch", "--shape")),
+    Exclusion(
+        ("--fix", "--diff"),
+        "--fix and --diff cannot be combined with {other}",
+        others=("--watch", "--shape", "--target"),
+    ),
     Exclusion(
         ("--fix of standard input",),
         "standard output holds the fixed model: choose --format full or concise for the findings",
@@ -62,6 +66,7 @@ class Settings:
     select: Sequence[str]
     ignore: Sequence[str]
     shapes: Shapes
+    targets: Sequence[str]
     fixes: bool
     diff: bool
     unsafe: bool
@@ -130,6 +135,7 @@ def _codes(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
     help="Report all codes but these.",
 )
 @shape_option()
+@target_option
 @click.option("--fix", "fixes", is_flag=True, help="Apply the safe fixes and report the rest.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, but change nothing.")
 @click.option(
@@ -164,6 +170,9 @@ def command(settings: Settings) -> int:
     With --shape, the dims that the file declares are not compared. irrun reports the layer that cannot take those
     shapes, where openvino.Model.reshape would fail.
 
+    With --target, irrun also reports what the named releases of OpenVINO do not have, and what their readers and CPU
+    plugins are known to refuse. The list `targets` under [tool.irrun] names them for a project.
+
     --fix rewrites wrong dims, precisions and sizes in place and keeps every other byte. A model from standard input
     is written to standard output. --unsafe-fixes also renames misspelt attributes, adds missing ones if only one value
     is possible, corrects those that contradict the ports, and updates the layers that depend on such a change.
@@ -192,7 +201,7 @@ def command(settings: Settings) -> int:
 
 def _check(files: Sequence[str], settings: Settings, selection: _Selection) -> Iterator[Outcome]:
     """Check files, and yield the findings of each that are to be reported, in the order of the files."""
-    task = Check(settings.weights, settings.shapes or None)
+    task = Check(settings.weights, settings.shapes or None, tuple(settings.targets or selection.project.targets))
     for file, one in zip(files, settings.tree.outcomes(task, files, "checking")):
         yield replace(one, diagnostics=selection.of(file, one.diagnostics))
 

@@ -14,7 +14,7 @@ from irrun.api import compile as compile_model
 from irrun.api import load_all
 from irrun.base.identity import weights_of
 from irrun.base.source import STDIN, Source
-from irrun.checking.checker import check
+from irrun.checking.checker import examine
 from irrun.codes import Kind
 from irrun.diagnostics import Diagnostic, IrrunError, ReadError, diagnostic
 from irrun.fleet.cache import Cache, from_record, to_record
@@ -22,6 +22,7 @@ from irrun.fleet.workers import Lost, Workers, in_order
 from irrun.ir.parse import Parsed
 from irrun.model import Shapes
 from irrun.running.generate import draw
+from irrun.targets import check_targets, parse_target
 
 __all__ = ["Check", "Outcome", "RandomRun", "outcomes", "summary"]
 
@@ -57,6 +58,7 @@ class Check:
 
     weights: str | None = None
     shapes: Shapes | None = None
+    targets: tuple[str, ...] = ()
 
     def __call__(self, file: str) -> Outcome:
         diagnostics: list[Diagnostic] = []
@@ -70,7 +72,10 @@ class Check:
                 if isinstance(item, ReadError):
                     diagnostics += item.diagnostics
                 else:
-                    diagnostics += check(item.reshape(self.shapes) if self.shapes else item)
+                    parsed = item.reshape(self.shapes) if self.shapes else item
+                    report, trace = examine(parsed)
+                    targets = [parse_target(text) for text in self.targets]
+                    diagnostics += check_targets(parsed, report, trace, targets) if targets else report
         except IrrunError as error:
             diagnostics += error.diagnostics
         return Outcome(tuple(diagnostics), examples, *measure.taken())

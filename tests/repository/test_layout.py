@@ -30,15 +30,16 @@ FOLDERS: dict[str, set[str]] = {
     "inference": {"base"},
     "ir": {"base", "inference"},
     "checking": {"base", "inference", "ir"},
+    "targets": {"base", "inference", "ir", "checking"},
     "planning": {"base", "kernels", "seam", "inference"},
     "fast": {"base", "kernels", "planning"},
     "running": {"base", "kernels", "inference", "planning"},
-    "api": {"base", "inference", "ir", "checking", "running"},
+    "api": {"base", "inference", "ir", "checking", "targets", "running"},
     "surgery": {"base", "inference", "ir", "running", "api"},
     "arrays": {"base", "ir", "running"},
     "engines": {"base", "planning", "api"},
     "genai": {"base", "inference", "ir", "running", "api", "engines"},
-    "fleet": {"base", "arrays", "ir", "checking", "running", "api", "genai"},
+    "fleet": {"base", "arrays", "ir", "checking", "targets", "running", "api", "genai"},
     "conformance": {"base", "engines"},
     "growing": {"base", "specification", "inference", "api"},
     "fuzz": {
@@ -60,7 +61,7 @@ FOLDERS: dict[str, set[str]] = {
     "testing": {"base", "inference", "ir", "checking", "running", "api", "growing", "debug"},
     "compat": {"base", "inference", "ir", "running", "api", "surgery"},
     "server": {"base", "inference", "ir", "checking", "api"},
-    "cli": {"base", "kernels", "inference", "ir", "checking", "planning", "running", "api"}
+    "cli": {"base", "kernels", "inference", "ir", "checking", "targets", "planning", "running", "api"}
     | {
         "arrays",
         "fleet",

@@ -1,0 +1,204 @@
+"""What a release may refuse in a layer, as sentences: ``input 0 is f16``, ``input 1 has rank 3``, ``axis=-1``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from irrun.checking.checker import examine
+from irrun.diagnostics import Diagnostic
+from irrun.inference.bind import bind_all, opset_of
+from irrun.inference.propagate import Values, declared
+from irrun.inference.settled import settled
+from irrun.ir.parse import Parsed
+from irrun.model import Layer, Model
+from irrun.opdef import Op, Value
+from irrun.types import ElementType, PartialShape
+
+__all__ = ["Facts", "facts"]
+
+_MAX_PORTS: Final = 12
+"""The most inputs and outputs of a layer that have facts of their own. Concat and Loop may have thousands."""
+_MAX_TEXT: Final = 24
+"""The most characters of an attribute in a fact. Longer texts are lists and formulas."""
+_UNTOLD: Final = ("offset", "size", "variable_id", "shape", "element_type")
+"""Attributes that say nothing about a layer, or what its ports say."""
+_SHORT: Final = 512
+"""Bytes of a file from which on every release recognises it. Readers up to 2024.0 look for the end of shorter ones."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What holds for one layer: its operation, such as ``Softmax-8``, and sentences. ``layer`` is None for the file."""
+
+    model: Model
+    layer: Layer | None
+    operation: str
+    sentences: frozenset[str]
+    blocks: bool = False
+    """Whether irrun reports an error there."""
+
+
+def facts(parsed: Parsed) -> Iterator[Facts]:
+    """Yield the facts of the file and those of each layer that OpenVINO reads, bodies included."""
+    report, trace = examine(parsed)
+    model = parsed.model
+    errors: dict[str | None, list[Diagnostic]] = {}
+    for finding in report:
+        if finding.severity == "error":
+            errors.setdefault(finding.layer, []).append(finding)
+    whole = {f"IR version {model.version}"} | _codes(errors.get(None, ()))
+    if len(model.source.data) < _SHORT:
+        whole.add(f"the file has fewer than {_SHORT} bytes")
+    yield Facts(model, None, "", frozenset(whole), _blocks(errors.get(None, ())))
+    yield from _of_layers(model, trace.ops, trace.values, errors, "")
+
+
+def _of_layers(
+    model: Model,
+    ops: Mapping[int, Op | None],
+    values: Values,
+    errors: Mapping[str | None, Sequence[Diagnostic]],
+    body: str,
+) -> Iterator[Facts]:
+    """Yield the facts of the layers of a model, or of a body in a layer of type ``body``."""
+    fed = _fed_by_inputs(model)
+    for layer in _reached(model):
+        op = ops.get(layer.id)
+        found = errors.get(layer.name, ())
+        sentences = _codes(found) | set(_of_ports(model, layer, values)) | set(_of_attributes(layer, op))
+        if layer.id not in fed:
+            sentences.add("no input of the model reaches it")
+        if body:
+            sentences.add(f"it is in the body of {body}")
+        yield Facts(model, layer, _name(layer, op), frozenset(sentences), _blocks(found))
+        for inner in layer.bodies.values():
+            inner_ops = {inside.id: op for inside, op, _ in bind_all(inner)}
+            yield from _of_layers(inner, inner_ops, settled(inner), errors, layer.type)
+
+
+def _codes(findings: Sequence[Diagnostic]) -> set[str]:
+    return {" ".join(filter(None, ("irrun reports", d.code, d.label))) for d in findings}
+
+
+def _blocks(findings: Sequence[Diagnostic]) -> bool:
+    return any(finding.blocks for finding in findings)
+
+
+def _name(layer: Layer, op: Op | None) -> str:
+    if op is not None:
+        return f"{op.type}-{op.since}"
+    try:
+        return f"{layer.type}-{opset_of(layer.version) or layer.version}"
+    except ValueError:
+        return f"{layer.type}-{layer.version}"
+
+
+def _reached(model: Model) -> list[Layer]:
+    """Return the layers on which a Result or Assign depends, and all Parameters: OpenVINO creates no other."""
+    ends = [id for id, layer in model.layers.items() if layer.type.lower() in ("result", "assign", "parameter")]
+    waiting, reached = list(ends), set(ends)
+    while waiting:
+        for feed in model.feeds[waiting.pop()]:
+            if feed is not None and feed[0] not in reached:
+                reached.add(feed[0])
+                waiting.append(feed[0])
+    return [layer for id, layer in model.layers.items() if id in reached]
+
+
+def _fed_by_inputs(model: Model) -> set[int]:
+    """Return the ids of the layers that depend on a Parameter or a variable. OpenVINO folds the others."""
+    waiting = [id for id, layer in model.layers.items() if layer.type.lower() in ("parameter", "readvalue")]
+    reached = set(waiting)
+    while waiting:
+        for id in model.consumers.get(waiting.pop(), ()):
+            if id not in reached:
+                reached.add(id)
+                waiting.append(id)
+    return reached
+
+
+def _of_ports(model: Model, layer: Layer, values: Values) -> Iterator[str]:
+    feeds = model.feeds[layer.id]
+    inputs = [None if feed is None else values.get(feed) for feed in feeds]
+    outputs = [values.get((layer.id, i), claim) for i, claim in enumerate(declared(layer))]
+    yield f"it has {len(inputs)} inputs"
+    for kind, ports in (("input", inputs), ("output", outputs)):
+        for position, value in enumerate(ports[:_MAX_PORTS]):
+            if value is None:
+                yield f"{kind} {position} is not connected"
+                continue
+            for sentence in _of_value(value.type, value.shape):
+                yield f"{kind} {position} {sentence}"
+                if sentence.startswith("is") or "unknown" in sentence:
+                    yield f"an {kind} {sentence}"
+            if kind == "input" and value.data is not None and value.exact is not None:
+                yield f"{kind} {position} is constant"
+                yield from (f"{kind} {position} {s}" for s in _of_contents(value))
+
+
+def _of_value(type: ElementType, shape: PartialShape) -> Iterator[str]:
+    yield f"is {type}"
+    if shape.dims is None:
+        yield "has unknown rank"
+        return
+    yield f"has rank {len(shape.dims)}"
+    if any(not dim.is_static for dim in shape.dims):
+        yield "has unknown dims"
+        if not any(dim.is_static for dim in shape.dims):
+            yield "has unknown dims alone"
+        if not shape.dims[-1].is_static:
+            yield "has an unknown last dim"
+        if len(shape.dims) > 1 and not shape.dims[1].is_static:
+            yield "has an unknown dim 1"
+    elif any(dim.value == 0 for dim in shape.dims):
+        yield "is empty"
+    if any(dim.is_static and dim.value == 1 for dim in shape.dims):
+        yield "has a dim 1"
+
+
+def _of_contents(value: Value) -> Iterator[str]:
+    data = value.exact
+    if data is None or data.dtype == object or data.dtype.kind not in "iufb":
+        return
+    if data.size == 1:
+        yield f"is {data.reshape(-1)[0].item():g}"
+    if data.dtype.kind in "if" and data.size and (data < 0).any():
+        yield "has a negative number"
+    if data.size > 1 and data.dtype.kind in "iu" and np.any(data == 0):
+        yield "has a zero"
+
+
+def _of_attributes(layer: Layer, op: Op | None) -> Iterator[str]:
+    for name, text in layer.attributes.items():
+        attribute = (
+            next((a for a in type(op).attributes.values() if name in (a.name, *a.aliases)), None) if op else None
+        )
+        if op is not None and attribute is None:
+            yield f"it has the attribute {name}"
+            continue
+        if len(text) <= _MAX_TEXT and name not in _UNTOLD:
+            yield f'{name}="{text.lower()}"'
+    if op is not None:
+        for field, attribute in type(op).attributes.items():
+            yield from _of_numbers(attribute.name, getattr(op, field, None))
+            if attribute.name not in layer.attributes:
+                yield f"it has no attribute {attribute.name}"
+
+
+def _of_numbers(name: str, value: Any) -> Iterator[str]:
+    """Yield what is particular about an attribute that holds a number or several."""
+    numbers = value if isinstance(value, tuple) else (value,)
+    if not numbers or not all(isinstance(n, (int, float)) and not isinstance(n, bool) for n in numbers):
+        return
+    if any(n < 0 for n in numbers):
+        yield f"{name} has a negative number"
+    if isinstance(value, tuple):
+        yield f"{name} has {len(numbers)} numbers"
+        if any(n == 0 for n in numbers):
+            yield f"{name} has a zero"
+        if any(n > 1 for n in numbers):
+            yield f"{name} has a number above 1"
