@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Literal, NoReturn, Protocol
 
@@ -185,6 +185,18 @@ class Op:
     def run(self, *inputs: Any, **needed: Any) -> Any:
         """The defining kernel: return the outputs as arrays. It never changes an input and may return a view of one."""
         raise TypeError(f"{self.type} has no kernel")
+
+    @property
+    def rounds_inside(self) -> bool:
+        """Whether engines in bf16 or f16 compute the layer at once, and round values inside of it: ``run_rounding``."""
+        return False
+
+    def run_rounding(self, round: Callable[[np.ndarray], np.ndarray], /, *inputs: Any, **needed: Any) -> Any:
+        """Return what ``run`` gives if ``round`` rounds the inner values that the operation multiplies by weights.
+
+        Inputs and outputs are not rounded.
+        """
+        raise TypeError(f"{self.type} rounds nothing inside")
 
     def flops(self, inputs: Sequence[Value | None], outputs: Sequence[Value], /) -> Dim:
         """Return the arithmetic operations on elements that the layer needs, by the definition of the operation.

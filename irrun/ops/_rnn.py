@@ -17,6 +17,8 @@ from irrun.opdef import Kernel, Op, Packing, Request, Site, Value, attr
 from irrun.types import Dim, product
 
 Function = Callable[[np.ndarray], np.ndarray]
+Rounding = Callable[[np.ndarray], np.ndarray]
+"""Rounds a hidden state, or a part of it, before a product reads it."""
 States = tuple[np.ndarray, ...]
 """The hidden state and, for an LSTM, the cell state."""
 
@@ -25,23 +27,35 @@ States = tuple[np.ndarray, ...]
 # the formulas
 
 
-def _rnn(functions: Sequence[Function], x: np.ndarray, states: States, r: np.ndarray, b: np.ndarray) -> States:
+def _exact(array: np.ndarray) -> np.ndarray:
+    return array
+
+
+def _rnn(
+    functions: Sequence[Function], round: Rounding, x: np.ndarray, states: States, r: np.ndarray, b: np.ndarray
+) -> States:
     """Return the hidden state after one element. See ``Kind`` for the parameters of the formulas."""
     (f,), (h,) = functions, states
     return (f(x + matmul(h, r.T)),)
 
 
 def _gru(
-    functions: Sequence[Function], x: np.ndarray, states: States, r: np.ndarray, b: np.ndarray, *score: np.ndarray
+    functions: Sequence[Function],
+    round: Rounding,
+    x: np.ndarray,
+    states: States,
+    r: np.ndarray,
+    b: np.ndarray,
+    *score: np.ndarray,
 ) -> States:
     (f, g), (h,), n = functions, states, r.shape[1]
     update, reset = np.split(f(x[:, : 2 * n] + matmul(h, r[: 2 * n].T)), 2, axis=1)
-    hidden = g(x[:, 2 * n :] + matmul(reset * h, r[2 * n :].T))
+    hidden = g(x[:, 2 * n :] + matmul(round(reset * h), r[2 * n :].T))
     return _updated(update, hidden, h, *score)
 
 
 def _gru_linear_before_reset(
-    functions: Sequence[Function], x: np.ndarray, states: States, r: np.ndarray, b: np.ndarray
+    functions: Sequence[Function], round: Rounding, x: np.ndarray, states: States, r: np.ndarray, b: np.ndarray
 ) -> States:
     (f, g), (h,), n = functions, states, r.shape[1]
     recurrent = matmul(h, r.T)
@@ -56,7 +70,9 @@ def _updated(update: np.ndarray, hidden: np.ndarray, h: np.ndarray, score: np.nd
     return ((1 - update) * hidden + update * h,)
 
 
-def _lstm(functions: Sequence[Function], x: np.ndarray, states: States, r: np.ndarray, b: np.ndarray) -> States:
+def _lstm(
+    functions: Sequence[Function], round: Rounding, x: np.ndarray, states: States, r: np.ndarray, b: np.ndarray
+) -> States:
     (f, g, h), (hidden, cell) = functions, states
     forget, new, candidate, output = np.split(x + matmul(hidden, r.T), 4, axis=1)
     cell = f(forget) * cell + f(new) * g(candidate)
@@ -67,9 +83,10 @@ def _lstm(functions: Sequence[Function], x: np.ndarray, states: States, r: np.nd
 class Kind:
     """The numbers of gates, biases (in hidden sizes), functions and states of a cell, and the formula of one step.
 
-    ``step(functions, x, states, r, b, *more)`` returns the states after an element. ``functions`` are f, g and h of the
-    specification. ``x`` is the element projected to all gates, with their biases added. ``r`` are the recurrence
-    weights and ``b`` the biases that belong to no gate.
+    ``step(functions, round, x, states, r, b, *more)`` returns the states after an element. ``functions`` are f, g and h
+    of the specification. ``round`` is applied to the reset hidden state of a GRU before its product. ``x`` is the
+    element projected to all gates, with their biases added. ``r`` are the recurrence weights and ``b`` the biases that
+    belong to no gate.
     """
 
     gates: int
@@ -195,10 +212,22 @@ class _Recurrent(Op):
                     known[name] = both
         return lambda names: [known.get(name, Dim.unknown()) for name in names.split()]
 
+    @property
+    def is_usual(self) -> bool:
+        """Whether the activations are those that engines know, and gates are not clipped."""
+        return tuple(self._names()) == self.formula.usual and not self.clip > 0
+
     def named(self, inputs: Sequence[np.ndarray | None]) -> dict[str, np.ndarray]:
         """Return the inputs by name, in the dtype to compute in. Results are rounded once, at the end."""
         present = {port.name: a for port, a in zip(self.inputs, inputs) if a is not None}
         return {name: a.astype(wide(a.dtype), copy=False) for name, a in present.items()}
+
+    def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        return self.run_rounding(_exact, x, *others)
+
+    @property
+    def rounds_inside(self) -> bool:
+        return self.is_usual
 
     def prepare(self, request: Request) -> Kernel | None:
         return self.prepared(request, self.formula.pack)
@@ -215,7 +244,7 @@ class _Recurrent(Op):
         """
         known = {port.name: value for port, value in zip(self.inputs, request.inputs) if value is not None}
         weights = [known[name].exact for name in "WRB" if name in known]
-        usual = tuple(self._names()) == self.formula.usual and not self.clip > 0 and "A" not in known
+        usual = self.is_usual and "A" not in known
         if not usual or not native(*(known[name] for name in known if name != "sequence_lengths")):
             return None
         if any(array is None for array in weights):
@@ -233,6 +262,11 @@ class _Recurrent(Op):
     def initial(self, arrays: dict[str, np.ndarray]) -> States:
         """Return the initial states."""
         return tuple(arrays[name] for name in ("initial_hidden_state", "initial_cell_state")[: self.formula.states])
+
+
+def _carried(round: Rounding, states: States) -> States:
+    """Return the states as the next element reads them, with a hidden state that is rounded."""
+    return round(states[0]), *states[1:]
 
 
 def _project(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -266,14 +300,15 @@ class Cell(_Recurrent):
 
         return Kernel(call, "packed", packing=Packing(self.weights, weights.nbytes))
 
-    def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def run_rounding(self, round: Rounding, /, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
         arrays = self.named((x, *others))
         r = arrays["R"]
         b = arrays.get("B", np.zeros(self.formula.biases * r.shape[1], r.dtype))
         scores = (arrays["A"],) if "A" in arrays else ()
         with np.errstate(over="ignore", invalid="ignore"):
             projected, rest = _project(arrays["X"], arrays["W"], b)
-            after = self.formula.step(self.functions(), projected, self.initial(arrays), r, rest, *scores)
+            states = _carried(round, self.initial(arrays))
+            after = self.formula.step(self.functions(), round, projected, states, r, rest, *scores)
         return tuple(narrow(state, x.dtype) for state in after)
 
 
@@ -320,14 +355,16 @@ class RecurrentSequence(_Recurrent):
         packing = Packing(self.weights if whole else (), sum(weights.nbytes for weights in packed))
         return Kernel(call, "packed", packing=packing)
 
-    def run(self, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def run_rounding(self, round: Rounding, /, x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
         arrays = self.named((x, *others))
         directions = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[self.direction]
         with np.errstate(over="ignore", invalid="ignore"):
-            passes = [self._pass(arrays, number, backwards) for number, backwards in enumerate(directions)]
+            passes = [self._pass(arrays, round, number, backwards) for number, backwards in enumerate(directions)]
         return tuple(narrow(np.stack(both, axis=1), x.dtype) for both in zip(*passes))
 
-    def _pass(self, arrays: dict[str, np.ndarray], direction: int, backwards: bool) -> tuple[np.ndarray, ...]:
+    def _pass(
+        self, arrays: dict[str, np.ndarray], round: Rounding, direction: int, backwards: bool
+    ) -> tuple[np.ndarray, ...]:
         """Return the hidden states [batch, time, hidden] and the last states [batch, hidden] of one direction."""
         x, r = arrays["X"], arrays["R"][direction]
         batch, time = np.arange(x.shape[0]), np.arange(x.shape[1])[:, None]
@@ -341,7 +378,8 @@ class RecurrentSequence(_Recurrent):
         y = np.zeros((*inside.shape[:2], r.shape[1]), x.dtype)
         functions = self.functions()
         for t in in_time(range(len(time))):
-            after = self.formula.step(functions, projected[t], states, r, b, *(score[t] for score in scores))
+            carried = _carried(round, states)
+            after = self.formula.step(functions, round, projected[t], carried, r, b, *(score[t] for score in scores))
             states = tuple(np.where(inside[t], new, old) for new, old in zip(after, states))
             y[t] = states[0]
         # OpenVINO gives zeros as the last states of an empty sequence, not its initial states

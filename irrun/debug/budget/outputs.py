@@ -161,13 +161,23 @@ class _Rounding:
     def __call__(self, unit: Unit, inputs: Arrays, run: Run) -> tuple[np.ndarray, ...]:
         held = [origin is not None and origin.outputs and origin.outputs <= self._held for origin in unit.inputs]
         if unit.op.type != "ReadValue" and not (unit.op.type in _MOVING and any(held)):
-            return tuple(self._rounded(unit, output, is_new=is_kept(unit)) for output in run(*inputs))
+            outputs = self._inside(unit, inputs) if unit.op.rounds_inside else run(*inputs)
+            return tuple(self._rounded(unit, output, is_new=is_kept(unit)) for output in outputs)
         self._held.update((unit.name, port) for port in range(len(unit.layer.outputs)))
         arrays = [
             array if array is None or is_held else self._rounded(unit, array, is_new=True)
             for array, is_held in zip(inputs, held, strict=True)
         ]
         return run(*arrays)
+
+    def _inside(self, unit: Unit, inputs: Arrays) -> Sequence[np.ndarray]:
+        """Return the outputs of a recurrent layer: the same roundings of its weights act on all elements."""
+
+        def rounded(array: np.ndarray) -> np.ndarray:
+            return self._rounded(unit, array, is_new=False)
+
+        own = [a if a is None or not constant else rounded(a) for a, constant in zip(inputs, unit.constant)]
+        return unit.op.run_rounding(rounded, *own)
 
     def _rounded(self, unit: Unit, output: np.ndarray, *, is_new: bool) -> np.ndarray:
         """Return a value with roundings at random. One that ``is_new`` in a variable also has those of the cache."""

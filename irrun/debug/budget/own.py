@@ -13,6 +13,7 @@ import numpy as np
 
 from irrun.debug.budget.noise import moved, pooled
 from irrun.debug.budget.precisions import InEffect, cache_step, reads_compressed
+from irrun.debug.budget.recurrent import rounded_runs
 from irrun.debug.budget.saturation import SATURATING
 from irrun.debug.low_precision.families import is_convolution, is_quantized, taps
 from irrun.debug.low_precision.formats import FORMATS, Format, is_float
@@ -24,6 +25,8 @@ __all__ = ["Reading", "compared", "last_place", "own_error", "rms"]
 
 _F32: Final = 2.0**-22
 """The relative size of the moves that stand for the rounding of float32: large enough to survive it."""
+_FLIPPING: Final = 2.0**-18
+"""The same for a hidden state that is rounded between elements: so large that some of these roundings flip."""
 _FACTOR: Final = 4.0
 """The most that an error may be, in units of the noise: sums are added in another order."""
 _STEPS: Final = 6.0
@@ -135,6 +138,14 @@ def _forms(
     if format is None or format.dtype is None:
         return
     on_grid = np.array_equal(format.round(observed), observed, equal_nan=True)
+    for arrays, rounds in rounded_runs(unit.op, reading.inputs, format) if unit.op.rounds_inside else ():
+        low = rounds(*arrays)[port]
+        for least in (_F32, _FLIPPING):
+            own = Reading(arrays, [max(roundoff, least) for roundoff in reading.roundoff])
+            around = _noise(unit, own, rounds, port, low)
+            yield format.name, low, around + last_place(low, *((bits, 0.51) if on_grid else (_bits(observed), 1.0)))
+    if unit.op.rounds_inside and format is FORMATS["bf16"]:
+        return
     for values, constants in ((True, True), (True, False), (False, True), (False, False)):
         inputs = [
             format.round(array, saturate=constant)

@@ -205,7 +205,7 @@ class Style:
             total = accumulated(unit.op, inputs, self.format.round)
             if total is not None:
                 return (total,)
-        return run(*inputs)
+        return unit.op.run_rounding(self.format.round, *inputs) if unit.op.rounds_inside else run(*inputs)
 
     def _stored(self, outputs: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
         return tuple(self.format.round(output) for output in outputs)
