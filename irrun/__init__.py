@@ -2,10 +2,11 @@
 
 Most programs use ``irrun.read_model``, ``irrun.check``, ``irrun.compile``, ``irrun.run`` and ``irrun.save_model``.
 ``irrun.build`` builds models in Python, ``irrun.surgery`` edits them, ``irrun.extract`` cuts a part out of a model,
-``irrun.debug`` finds where two models differ, ``irrun.genai`` generates text, ``irrun.report`` describes a model on a
-page, ``irrun.testing`` has assertions, ``irrun.op`` registers your own operations, and hooks observe a run
-(``irrun.Hook``, ``irrun.Dump``). Every error that a user can cause is an ``irrun.IrrunError``. A module is imported
-when one of its names is first used: ``import irrun`` makes all of these reachable.
+``irrun.debug`` finds where two models differ, ``irrun.export`` writes ONNX, ``irrun.genai`` generates text,
+``irrun.report`` describes a model on a page, ``irrun.testing`` has assertions, ``irrun.op`` registers your own
+operations, and hooks observe a run (``irrun.Hook``, ``irrun.Dump``). Every error that a user can cause is an
+``irrun.IrrunError``. A module is imported when one of its names is first used: ``import irrun`` makes all of these
+reachable.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from irrun import build as build
     from irrun import debug as debug
+    from irrun import export as export
     from irrun import genai as genai
     from irrun import report as report
     from irrun import surgery as surgery
@@ -59,7 +61,7 @@ _HOMES = {
     "irrun.running.profile": ("Profile",),
 }  # fmt: skip
 
-_PACKAGES = ("build", "debug", "genai", "report", "surgery", "testing")
+_PACKAGES = ("build", "debug", "export", "genai", "report", "surgery", "testing")
 """The sub-packages with functions of their own."""
 
 __all__ = [

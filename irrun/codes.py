@@ -128,6 +128,7 @@ CODES: Final[dict[str, Code]] = {
         Code("IR607", "timeout", Kind.LIMIT),
         Code("IR608", "edit-refused", Kind.ERROR),
         Code("IR609", "bad-call", Kind.UNUSABLE),
+        Code("IR610", "export-refused", Kind.ERROR),
         # 7xx engines and comparisons
         Code("IR701", "bad-side", Kind.UNUSABLE),
         Code("IR702", "engine-unavailable", Kind.UNUSABLE),

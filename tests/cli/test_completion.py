@@ -36,7 +36,7 @@ def completed(*words: str) -> list[str]:
     (["conformance", "run", "--ev"], ["plain,--every"]),
     (["check", "--format", "sa"], ["plain,sarif"]),
     (["completion", "f"], ["plain,fish"]),
-    (["ex"], ["plain,explain", "plain,extract"]),
+    (["ex"], ["plain,explain", "plain,export", "plain,extract"]),
     (["explain", "IR40"], [f"plain,IR40{n}" for n in range(1, 8)]),
     (["explain", "dims-"], ["plain,dims-mismatch"]),
     (["op", "Broad"], ["plain,Broadcast"]),

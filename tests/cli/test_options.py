@@ -29,7 +29,9 @@ MEANINGS = {
     "--map": "pair a name of the reference and one of the candidate",
     "--max-memory": "the most memory of a run or engine",
     "--mean": "subtract from the pixels of pictures",
+    "--no-verify": "do not run what is written",
     "--only": "cases whose name matches",
+    "--opset": "the operation set that is written, of OpenVINO or of ONNX",
     "--output": "the files that the command makes",
     "--output-file": "write the printed result to a file",
     "--plugin": "a file that registers operations",
@@ -51,7 +53,7 @@ MEANINGS = {
 }
 """The meaning of each option that several commands have. A new one is written here first."""
 
-FREE = {"--output", "--to", "--harness"}
+FREE = {"--output", "--to", "--harness", "--opset"}
 """Options whose values are of another kind in each command."""
 
 

@@ -1,0 +1,170 @@
+"""irrun.export: ONNX models, what they compute, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irrun
+from irrun import build as b
+from irrun.diagnostics import ModelError
+from irrun.model import Model
+
+onnx: Any = pytest.importorskip("onnx", reason="ONNX models need the extra `onnx`")
+ort: Any = pytest.importorskip("onnxruntime", reason="ONNX models are run by onnxruntime, of the extra `onnx`")
+
+from irrun.export import NEWEST, OLDEST, registry, to_onnx  # noqa: E402
+
+
+def computed(path: Path, *arrays: np.ndarray) -> list[np.ndarray]:
+    """Return what onnxruntime computes."""
+    session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return session.run(None, dict(zip([value.name for value in session.get_inputs()], arrays)))
+
+
+def saved(model: Model, folder: Path) -> Path:
+    """Write a model, so that findings name its lines."""
+    irrun.save_model(model, folder / "model.xml")
+    return folder / "model.xml"
+
+
+@pytest.mark.parametrize("opset", [OLDEST, 18, 21, min(NEWEST, 23)])
+def test_a_network_in_each_operation_set(opset: int, tmp_path: Path) -> None:
+    x = b.parameter([1, 2, 4, 4], name="x")
+    filters = np.arange(36, dtype=np.float32).reshape(2, 2, 3, 3) / 9 - 2
+    y = b.Convolution(x, filters, strides=[1, 1], pads_begin=[0, 0], pads_end=[0, 0], dilations=[1, 1])
+    z = b.ReduceMean(b.ReLU(y, name="relu"), np.array([2, 3]), keep_dims=False)
+    written = to_onnx(b.model({"z": z}), tmp_path / "m.onnx", opset=opset)
+    assert (written.inputs, written.outputs, written.verified) == (("x",), ("z",), True)
+    data = np.linspace(-1, 1, 32, dtype=np.float32).reshape(1, 2, 4, 4)
+    windows = np.lib.stride_tricks.sliding_window_view(data, (3, 3), (2, 3))
+    by_hand = np.einsum("nchwij,ocij->nohw", windows, filters).clip(0).mean((2, 3))
+    np.testing.assert_allclose(computed(tmp_path / "m.onnx", data)[0], by_hand, rtol=1e-5)
+    graph = onnx.load(tmp_path / "m.onnx")
+    assert graph.opset_import[0].version == opset
+    assert "relu" in [node.name for node in graph.graph.node]
+
+
+def test_dims_keep_their_names(tmp_path: Path) -> None:
+    x = b.parameter(["?", 3], name="x")
+    to_onnx(b.model({"y": b.Add(x, np.float32(1))}), tmp_path / "m.onnx")
+    graph = onnx.load(tmp_path / "m.onnx").graph
+    dims = [value.type.tensor_type.shape.dim for value in (*graph.input, *graph.output)]
+    assert [[dim.dim_param or dim.dim_value for dim in each] for each in dims] == [["x[0]", 3], ["x[0]", 3]]
+
+
+def test_external_data(tmp_path: Path) -> None:
+    weights = np.random.default_rng(0).normal(size=(64, 48)).astype(np.float32)
+    x = b.parameter([2, 64], name="x")
+    written = to_onnx(b.model({"y": b.MatMul(x, weights)}), tmp_path / "m.onnx", external=True)
+    assert [file.name for file in written.files] == ["m.onnx", "m.onnx.data"]
+    assert (tmp_path / "m.onnx.data").read_bytes() == weights.tobytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "m.onnx.data"]
+    data = np.ones((2, 64), np.float32)
+    np.testing.assert_allclose(computed(tmp_path / "m.onnx", data)[0], data @ weights, rtol=1e-4, atol=1e-4)
+
+
+def test_variables_become_inputs_and_outputs(tmp_path: Path) -> None:
+    x = b.parameter([2], name="x")
+    read = b.ReadValue(np.zeros(2, np.float32), variable_id="total", variable_type="f32", variable_shape=[2])
+    total = b.Add(x, read)
+    model = b.model({"y": b.Multiply(total, np.float32(10))}, sinks=[b.Assign(total, variable_id="total")])
+    written = to_onnx(model, tmp_path / "m.onnx")
+    assert written.states == {"total": "total.next"}
+    y, after = computed(tmp_path / "m.onnx", np.float32([1, 2]), np.float32([5, 6]))
+    assert (y.tolist(), after.tolist()) == ([60, 80], [6, 8])
+
+
+@pytest.mark.parametrize(
+    ("type", "opset", "held"),
+    [("i8", 17, "INT8"), ("u8", 21, "UINT8"), ("u4", 17, "UINT8"), ("u4", 21, "UINT4"), ("i4", 21, "INT4")],
+)
+def test_compressed_weights_stay_compressed(type: str, opset: int, held: str, tmp_path: Path) -> None:
+    low, high = {"i8": (-128, 128), "u8": (0, 256), "u4": (0, 16), "i4": (-8, 8)}[type]
+    codes = np.random.default_rng(0).integers(low, high, (8, 4, 16))
+    scales = np.linspace(0.5, 2, 8 * (4 if "4" in type and opset == 21 else 1)).reshape(8, -1, 1).astype(np.float32)
+    numbers = b.Multiply(b.Convert(b.constant(codes, type), destination_type="f32"), scales)
+    matrix = b.Reshape(numbers, np.array([8, 64]), special_zero=False)
+    x = b.parameter([3, 64], name="x")
+    to_onnx(b.model({"y": b.MatMul(x, matrix, transpose_b=True)}), tmp_path / "m.onnx", opset=opset)
+    graph = onnx.load(tmp_path / "m.onnx").graph
+    assert held in [onnx.TensorProto.DataType.Name(tensor.data_type) for tensor in graph.initializer]
+    assert "DequantizeLinear" in [node.op_type for node in graph.node]
+    data = np.random.default_rng(1).normal(size=(3, 64)).astype(np.float32)
+    by_hand = data @ (codes * scales).reshape(8, 64).T
+    np.testing.assert_allclose(computed(tmp_path / "m.onnx", data)[0], by_hand, rtol=1e-3, atol=1e-2)
+
+
+def test_fake_quantize_on_the_grid_of_integers(tmp_path: Path) -> None:
+    x = b.parameter([4], name="x")
+    y = b.FakeQuantize(x, *(np.float32(n) for n in (-1.28, 1.27, -1.28, 1.27)), levels=256)
+    to_onnx(b.model({"y": y}), tmp_path / "m.onnx")
+    assert [node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node] == [
+        "QuantizeLinear",
+        "DequantizeLinear",
+    ]
+    result = computed(tmp_path / "m.onnx", np.float32([-5, 0.004, 0.011, 5]))[0]
+    np.testing.assert_allclose(result, [-1.28, 0, 0.01, 1.27], rtol=1e-6)
+
+
+def refusal(model: Model | Path, path: Path, **options: Any) -> str:
+    with pytest.raises(ModelError) as caught:
+        to_onnx(model, path, **options)
+    assert not path.exists()
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.code == "IR610"
+    return f"{diagnostic.line} {diagnostic.layer} {diagnostic.message}"
+
+
+def test_what_onnx_cannot_say_is_refused_at_its_line(tmp_path: Path) -> None:
+    x = b.parameter([3, 3], name="x")
+    path = saved(b.model({"y": b.Inverse(x, name="inverted")}), tmp_path)
+    line = next(n for n, text in enumerate(path.read_text().splitlines(), 1) if 'name="inverted"' in text)
+    assert refusal(path, tmp_path / "m.onnx") == f'{line} inverted Inverse "inverted": has no counterpart in ONNX'
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "said"),
+    [
+        ([2], {"opset": 16}, "does not write operation set 16"),
+        ("...", {}, "the rank of x is not known"),
+    ],
+)
+def test_refusals(shape: Any, options: dict[str, Any], said: str, tmp_path: Path) -> None:
+    x = b.parameter(shape, name="x")
+    assert said in refusal(b.model({"y": b.ReLU(x)}), tmp_path / "m.onnx", **options)
+
+
+def test_a_wrong_converter_is_found_at_its_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = registry.Converter(lambda call: call("Exp", call.input(0)))
+    monkeypatch.setitem(registry._CONVERTERS, "Sqrt", wrong)
+    x = b.parameter([3], name="x")
+    model = b.model({"y": b.Sigmoid(b.Sqrt(b.Abs(x), name="root"))})
+    said = refusal(saved(model, tmp_path), tmp_path / "m.onnx")
+    assert re.search(r'^\d+ root Sqrt "root": output 0 differs in onnxruntime: 3 of 3 elements', said)
+    assert not to_onnx(model, tmp_path / "m.onnx", verify=False).verified
+
+
+def rows(*shapes: Sequence[int]) -> list[np.ndarray]:
+    return [np.arange(np.prod(shape), dtype=np.float32).reshape(shape) for shape in shapes]
+
+
+def test_a_loop_and_its_outputs(tmp_path: Path) -> None:
+    """A TensorIterator that adds up the rows of its input, and collects the sums."""
+    x, start = b.parameter([4, 3], name="x"), b.parameter([1, 3], name="start")
+
+    def add(row: b.Node, carried: b.Node) -> list[Any]:
+        total = b.Add(row, carried)
+        return [total, b.concatenated(total)]
+
+    loop = b.TensorIterator(b.sliced(x), start, body=add)
+    to_onnx(b.model({"total": loop[0], "sums": loop[1]}), tmp_path / "m.onnx")
+    data, zero = rows([4, 3], [1, 3])
+    last, sums = computed(tmp_path / "m.onnx", data, zero)
+    np.testing.assert_array_equal(sums, zero + data.cumsum(0))
+    np.testing.assert_array_equal(last, zero + data.sum(0, keepdims=True))
