@@ -77,7 +77,7 @@ __all__ = ["command"]
     "--servable",
     "servable",
     is_flag=True,
-    help="Tell whether OpenVINO rewrites a decoder to paged attention, or why not.",
+    help="Tell whether OpenVINO rewrites a decoder to paged attention, or why not. If not, the exit status is 1.",
 )
 @shape_option(" With --memory also a variable, by its id or a glob.")
 def command(
@@ -101,6 +101,9 @@ def command(
     FLOPs count multiplications and additions on elements, and each other function of an element once. bytes are those
     of the inputs and outputs of a layer. Both are zero for a layer that needs none, and for a layer in a body, those of
     one iteration. --layer, --type and --with list the layers that satisfy all of them.
+
+    Exit status: 0 success, 1 problems of the file or a model that a server cannot run (--servable), 2 bad usage or an
+    unreadable file.
     """
     listed = all_layers or bool(names or types or pattern is not None)
     if shapes and not predict_memory and not listed:
@@ -149,12 +152,15 @@ def command(
             _print(out, printable(title or f"{facts['name']}  IR v{facts['ir_version']}, {model}"), facts)
             if "totals" in facts:
                 _print_layers(out, rows, facts["totals"])
+            if servable:
+                _print_verdict(out, facts["paged"])
     if form == "json":
         found = {"diagnostics": [record(d) for d in problems]}
         is_page = _models.is_example(items[0])
         _terminal.print_json({"examples": records, **found} if is_page else {**records[0], **found})
     _errors.show(problems)
-    return _errors.exit_status(problems)
+    refused = any(not facts["paged"]["servable"] for facts in records if "paged" in facts)
+    return max(_errors.exit_status(problems), int(refused))
 
 
 def _require_layers(model: Model, names: Sequence[str], listed: Sequence[Entry]) -> None:
@@ -268,10 +274,8 @@ def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
             out.print(f"  {printable(name)}={printable(text)}")
     if paged := facts.get("paged"):
         _terminal.title(out, "\npaged attention")
-        if paged["servable"]:
-            out.print(f"  a server can run the model: OpenVINO replaces {counted(paged['attentions'], 'attention')}")
-        else:
-            out.print("  a server cannot run the model, because OpenVINO does not rewrite it:")
+        out.print(f"  {counted(paged['attentions'], 'attention')} (ScaledDotProductAttention)")
+        if not paged["servable"]:
             rows = [(str(o["line"] or ""), o["layer"] or "the model", o["message"]) for o in paged["obstacles"]]
             _terminal.print_table(out, ("line", "layer", "reason"), rows, right=("line",))
     if memory := facts.get("memory"):
@@ -284,6 +288,21 @@ def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
             ("in all", human(memory["total"]), ""),
         ]
         _terminal.print_table(out, ("", "size", ""), rows, right=("size",))
+
+
+def _print_verdict(out: Console, paged: Mapping[str, Any]) -> None:
+    """Print whether a server can run a model, and what to do if not."""
+    if paged["servable"]:
+        rewrites = f"OpenVINO rewrites {_attentions(paged)} to paged attention"
+        out.print(f"\nverdict: a server can run the model; {rewrites} (irrun paged compares the logits)")
+        return
+    out.print(f"\nverdict: a server cannot run the model; {counted(len(paged['obstacles']), 'reason')} above")
+    for help in dict.fromkeys(obstacle["help"] for obstacle in paged["obstacles"]):
+        out.print(f"  do: {help}")
+
+
+def _attentions(paged: Mapping[str, Any]) -> str:
+    return "its attention" if paged["attentions"] == 1 else f"all {paged['attentions']:,} attentions"
 
 
 def _print_layers(out: Console, listed: Sequence[Entry], sums: Mapping[str, Any]) -> None:

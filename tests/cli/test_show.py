@@ -108,14 +108,21 @@ def test_whether_it_can_be_served(call: Any, tmp_path: Path) -> None:
     irrun.save_model(decoder(), tmp_path / "good.xml")
     irrun.save_model(decoder(**BROKEN["mask-elsewhere"][2]), tmp_path / "bad.xml")
     shown = call("show", tmp_path / "good.xml", "--servable")
-    assert "paged attention\n  a server can run the model: OpenVINO replaces 2 attentions\n" in shown.stdout
-    shown = call("show", tmp_path / "bad.xml", "--servable")
     assert shown.exit_code == 0
-    assert "a server cannot run the model" in shown.stdout
+    verdict = "verdict: a server can run the model; OpenVINO rewrites all 2 attentions to paged attention"
+    assert shown.stdout.splitlines()[-1] == f"{verdict} (irrun paged compares the logits)"
+    shown = call("show", tmp_path / "bad.xml", "--servable", "--layers")
+    assert shown.exit_code == 1
+    *_, verdict, help = shown.stdout.splitlines()
+    assert verdict == "verdict: a server cannot run the model; 1 reason above"
+    assert help == "  do: compute the value of the layer from input_ids or position_ids, or remove the layer"
     assert "it reads attention_mask, which the paged model does not have" in shown.stdout
-    record = json.loads(call("show", tmp_path / "bad.xml", "--servable", "--format", "json").stdout)
+    shown = call("show", tmp_path / "bad.xml", "--servable", "--format", "json")
+    assert shown.exit_code == 1
+    record = json.loads(shown.stdout)
     model = irrun.read_model(tmp_path / "bad.xml")
     obstacle = record["paged"]["obstacles"][0]
     layer = next(layer for layer in model.layers.values() if layer.name == obstacle["layer"])
     assert (record["paged"]["servable"], obstacle["condition"]) == (False, "readers")
+    assert obstacle["help"] in help
     assert f'name="{layer.name}"' in (tmp_path / "bad.xml").read_text().splitlines()[obstacle["line"] - 1]

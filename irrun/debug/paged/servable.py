@@ -17,7 +17,20 @@ from irrun.model import Layer, Model
 __all__ = ["Obstacle", "Servability", "servability"]
 
 _DROPPED: Final = ("attention_mask", "beam_idx")
-_EXPORT: Final = "export it with optimum-cli export openvino --task text-generation-with-past"
+_EXPORT: Final = "optimum-cli export openvino --task text-generation-with-past"
+_HELP: Final = {
+    "variables": f"export the model with {_EXPORT}",
+    "attention": "export the model with PyTorch's scaled_dot_product_attention (attn_implementation='sdpa' in "
+    "transformers); a model whose scores are changed before the softmax cannot be served so",
+    "inputs": "name the input of the tokens so: irrun edit MODEL.xml --rename-input OLD=input_ids -o NEW.xml",
+    "mask": "pass attention_mask to the model when exporting it, so that each attention gets a mask",
+    "cache": f"export the model with {_EXPORT}, or let its code append keys and values as transformers' caches do",
+    "dims": "export the model with constant numbers and widths of heads: write them as numbers into its reshapes",
+    "sinks": "store the sinks as a constant [1, heads, 1, 1]",
+    "length": "let the layer take the dim from input_ids, or write it as a number",
+    "readers": "compute the value of the layer from input_ids or position_ids, or remove the layer",
+}
+"""What to do about each condition that a model does not meet."""
 _Feed = tuple[int, int] | None
 
 
@@ -26,13 +39,14 @@ class Obstacle:
     """A condition that the model does not meet, and the layer that breaks it, or None for the whole model.
 
     ``condition`` is one of ``variables``, ``attention``, ``inputs``, ``mask``, ``cache``, ``dims``, ``sinks``,
-    ``readers`` and ``length``.
+    ``readers`` and ``length``. ``help`` says what to do.
     """
 
     condition: str
     layer: str | None
     line: int | None
     message: str
+    help: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +105,7 @@ class _Search:
     def _whole(self, layers: Sequence[Layer], attentions: Sequence[Layer]) -> None:
         """Check what the model needs as a whole."""
         if not any(layer.type == "ReadValue" for layer in layers):
-            self._add("variables", None, f"the model keeps no keys and values in variables; {_EXPORT}")
+            self._add("variables", None, "the model keeps no keys and values in variables")
         if not attentions:
             message = "the model has no ScaledDotProductAttention; its attention may consist of single operations"
             self._add("attention", None, message)
@@ -101,7 +115,8 @@ class _Search:
 
     def _add(self, condition: str, layer: Layer | None, message: str) -> None:
         line = None if layer is None else self.model.source.line_of(layer.node)
-        self.obstacles.append(Obstacle(condition, None if layer is None else layer.name, line, message))
+        name = None if layer is None else layer.name
+        self.obstacles.append(Obstacle(condition, name, line, message, _HELP[condition]))
 
     def _from(self, layer: Layer, position: int = 0) -> Layer | None:
         """Return the layer that feeds an input, or None."""
