@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 from rich.console import Console
 
-from irrun.base.text import printable
+from irrun.base.text import counted, printable
 from irrun.cli import _completion, _errors, _terminal
 from irrun.cli._input_options import seed_option
 from irrun.cli._options import format_option
-from irrun.debug.paged import Serving, serving
+from irrun.debug.paged import RELATIVE, Serving, serving
 from irrun.diagnostics import IrrunError
 
 __all__ = ["command"]
@@ -49,8 +49,9 @@ def command(stateful: str, paged: str, tokens: int, block_size: int, calls: str 
     STATEFUL is a language model with variables. PAGED is the same model after OpenVINO's transformation to paged
     attention, as openvino.save_model writes it. irrun runs both on two random prompts: whole, in permuted blocks, in
     pieces, in calls that continue one prompt and begin another, with a block that both prompts share, and after a block
-    has been evicted. The logits of each token must be those of the stateful model. For the first token that differs,
-    its block, the first layer that differs and the cause are named.
+    has been evicted. A token agrees if none of its logits differs from that of the stateful model by more than 0.0001
+    times the largest absolute logit of that model. For the first token that differs, its block, the first layer that
+    differs and the cause are named. A cause is named only if it is proved: with it corrected, the token agrees.
 
     Exit status: 0 both agree, 1 they differ, 2 bad usage, an unreadable file or other inputs.
     """
@@ -78,7 +79,11 @@ def _print(out: Console, found: Serving) -> None:
     ]
     columns = ("schedule", "calls", "tokens", "difference", "")
     _terminal.print_table(out, columns, rows, right=("calls", "tokens", "difference"))
-    out.print(f"allowed difference of a logit: {found.allowed:.3g}")
+    for name, reason in found.omitted.items():
+        out.print(f"not run: {name}: {printable(reason)}")
+    largest = f"{RELATIVE:g} × {found.allowed / RELATIVE:.3g}, the largest absolute logit of the stateful model"
+    out.print(f"a token agrees if each logit differs by at most {found.allowed:.3g} ({largest})")
+    is_first = True
     for schedule in found.schedules:
         if schedule.fault is not None:
             fault = schedule.fault
@@ -86,5 +91,12 @@ def _print(out: Console, found: Serving) -> None:
             out.print(f"{schedule.name}: {place} (block {fault.block}, slot {fault.slot}): {fault.difference:.3g}")
             if fault.layer is not None:
                 out.print(f"  first differs in {found.paged}:{fault.line}: {printable(fault.layer)}")
-            if fault.cause is not None:
-                out.print(f"  {printable(fault.cause)}")
+            if is_first:
+                out.print(f"  cause: {printable(fault.cause or 'not proved')}")
+            is_first = False
+    faults = sum(schedule.fault is not None for schedule in found.schedules)
+    run = f"{counted(len(found.schedules), 'schedule')}, {sum(s.tokens for s in found.schedules):,} tokens"
+    if faults:
+        out.print(f"verdict: the paged form differs in {faults} of {run}")
+    else:
+        out.print(f"verdict: both forms agree in {run}")

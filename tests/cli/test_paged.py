@@ -37,6 +37,48 @@ def _rewritten(ov: Any, folder: Path, model: Model) -> None:
     ov.save_model(paged, folder / "paged.xml", compress_to_fp16=False)
 
 
+def test_the_text(folder: Path, call: Any) -> None:
+    """The allowed difference is 0.0001 of the largest logit, and the last line is the verdict."""
+    models = str(folder / "stateful.xml"), str(folder / "paged.xml")
+    done = call("paged", *models)
+    allowed, verdict = done.stdout.splitlines()[-2:]
+    found = re.fullmatch(
+        r"a token agrees if each logit differs by at most (\S+) \(0\.0001 × (\S+), the largest absolute logit of the "
+        r"stateful model\)",
+        allowed,
+    )
+    assert found
+    assert float(found[1]) == pytest.approx(1e-4 * float(found[2]), rel=0.01)
+    assert verdict == "verdict: both forms agree in 6 schedules, 806 tokens"
+    done = call("paged", *models, "--tokens", "60")
+    lines = done.stdout.splitlines()
+    assert "not run: evicted block: it takes 66 tokens, not 60: raise --tokens" in lines
+    assert lines[-1].startswith("verdict: both forms agree in 5 schedules, ")
+    record = json.loads(call("paged", *models, "--tokens", "60", "--format", "json").stdout)
+    assert record["omitted"] == {"evicted block": "it takes 66 tokens, not 60: raise --tokens"}
+
+
+def test_the_largest_logit(folder: Path) -> None:
+    """The largest logit is that of OpenVINO's stateful run, too."""
+    import openvino as ov
+
+    first = np.random.default_rng(0).integers(0, 50, (2, 70))
+    first[1, :32] = first[0, :32]
+    compiled = ov.Core().compile_model(folder / "stateful.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    largest = 0.0
+    for prompt in first:
+        names = {port.any_name for port in compiled.inputs}
+        feeds = {
+            "input_ids": prompt[None], "attention_mask": np.ones((1, 70), np.int64),
+            "position_ids": np.arange(70)[None], "beam_idx": np.zeros(1, np.int32),
+        }  # fmt: skip
+        done = compiled.create_infer_request().infer({name: array for name, array in feeds.items() if name in names})
+        largest = max(largest, float(np.abs(done[0]).max()))
+    assert serving(str(folder / "stateful.xml"), str(folder / "paged.xml")).allowed == pytest.approx(
+        1e-4 * largest, rel=1e-3
+    )
+
+
 def test_both_agree(folder: Path, call: Any) -> None:
     done = call("paged", str(folder / "stateful.xml"), str(folder / "paged.xml"), "--format", "json")
     found = json.loads(done.stdout)
@@ -109,6 +151,81 @@ def _weight(folder: Path) -> str:
     order = [model.layers[id] for id in model.order]
     behind = order[order.index(_attention(model, 1)) :]
     return _constant(folder, next(layer for layer in behind if layer.type == "MatMul"), 1, np.float32(9))
+
+
+def _numbered(path: Path, seed: int) -> None:
+    """Name all layers of a file but its inputs by their types and random numbers, as converters do. Drop tensor names."""
+    text = path.read_text()
+    numbers = iter(np.random.default_rng(seed).permutation(text.count("<layer ")).tolist())
+
+    def name(match: re.Match[str]) -> str:
+        number = next(numbers)
+        is_input = match[3] == "Parameter"
+        return match[0] if is_input else f'<layer id="{match[1]}" name="{match[3].lower()}_{number}" type="{match[3]}"'
+
+    text = re.sub(r'<layer id="(\d+)" name="([^"]*)" type="(\w+)"', name, text)
+    path.write_text(re.sub(r'(<port id="\d+" precision="\w+") names="(?!input_ids|logits)[^"]*"', r"\1", text))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_names_are_no_evidence(folder: Path, tmp_path: Path, seed: int) -> None:
+    """Numbers name other constants in the other file. The cause is the changed weight all the same."""
+    for name in ("stateful", "paged"):
+        for suffix in (".xml", ".bin"):
+            shutil.copy(folder / f"{name}{suffix}", tmp_path / f"{name.replace('paged', 'broken')}{suffix}")
+    layer = _weight(tmp_path)
+    id = next(id for id, own in irrun.read_model(tmp_path / "broken.xml").layers.items() if own.name == layer)
+    _numbered(tmp_path / "stateful.xml", 2 * seed)
+    _numbered(tmp_path / "broken.xml", 2 * seed + 1)
+    model = irrun.read_model(tmp_path / "broken.xml")
+    feed = model.feeds[id][1]
+    assert feed is not None
+    first = serving(str(tmp_path / "stateful.xml"), str(tmp_path / "broken.xml")).schedules[0].fault
+    assert first is not None
+    assert (first.position, first.layer) == (0, model.layers[id].name)
+    constant = re.escape(model.layers[feed[0]].name)
+    said = rf'the constant "{constant}" \(input 1\) is 9 at \[0, 0\], not \S+; corrected, the token agrees'
+    assert re.fullmatch(said, first.cause or "")
+
+
+def test_two_faults_in_a_layer(folder: Path, tmp_path: Path, call: Any) -> None:
+    """A weight differs, and the product transposes it: neither correction alone helps, so that neither is the cause."""
+    for suffix in (".xml", ".bin"):
+        shutil.copy(folder / f"paged{suffix}", tmp_path / f"broken{suffix}")
+    _weight(tmp_path)
+    model = irrun.read_model(tmp_path / "broken.xml")
+    order = [model.layers[id] for id in model.order]
+    product = next(layer for layer in order[order.index(_attention(model, 1)) :] if layer.type == "MatMul")
+    text = (tmp_path / "broken.xml").read_text()
+    (tmp_path / "broken.xml").write_text(
+        re.sub(rf'(<layer id="{product.id}" .*?transpose_b=")(\w+)', _other, text, count=1, flags=re.DOTALL)
+    )
+    done = call("paged", str(folder / "stateful.xml"), str(tmp_path / "broken.xml"))
+    assert done.exit_code == 1
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    assert "cause: not proved" in lines
+    assert lines[-1].startswith("verdict: the paged form differs in 6 of 6 schedules, ")
+
+
+def _other(match: re.Match[str]) -> str:
+    return match[1] + ("false" if match[2] == "true" else "true")
+
+
+def test_two_faults(folder: Path, tmp_path: Path) -> None:
+    """With the first one corrected, its layer agrees. The scale of the attention before is the other one."""
+    for suffix in (".xml", ".bin"):
+        shutil.copy(folder / f"paged{suffix}", tmp_path / f"broken{suffix}")
+    layer = _weight(tmp_path)
+    model = irrun.read_model(tmp_path / "broken.xml")
+    head = [model.layers[id] for id in model.order if model.layers[id].type == "MatMul"][-1]
+    assert head.name != layer
+    _constant(tmp_path, head, 1, np.float32(9))
+    fault = serving(str(folder / "stateful.xml"), str(tmp_path / "broken.xml")).schedules[0].fault
+    assert fault is not None
+    assert fault.layer == layer
+    assert (fault.cause or "").endswith(
+        f'; corrected, "{layer}" agrees; the token still differs, so that there is another fault'
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,16 +316,23 @@ def test_faults_in_calls(folder: Path, tmp_path: Path, call: Any, changed: dict[
     assert cause in " ".join(done.stdout.split())
 
 
-def test_a_lost_row(folder: Path, tmp_path: Path, call: Any) -> None:
-    """A server that moves caches passes them again, here the keys without those of token 5, in slot 5 of block 2."""
-    models = str(folder / "stateful.xml"), str(folder / "paged.xml")
+@pytest.mark.parametrize("name", ["key_cache.1", "parameter_9"])
+def test_a_lost_row(folder: Path, tmp_path: Path, call: Any, name: str) -> None:
+    """A server that moves caches passes them again, here the keys without those of token 5, in slot 5 of block 2.
+
+    It passes them by the name of the tensor; the Parameter may have another ``name``.
+    """
+    models = str(folder / "stateful.xml"), str(tmp_path / "paged.xml")
+    shutil.copy(folder / "paged.bin", tmp_path)
+    text = (folder / "paged.xml").read_text()
+    (tmp_path / "paged.xml").write_text(re.sub(r'(<layer id="\d+" name=")key_cache\.1"', rf'\g<1>{name}"', text))
     calls = _calls(tmp_path / "calls.npz")
     with np.load(calls) as file:
         first = {name[2:]: file[name] for name in file.files if name.startswith("0.") and name != "0.sequences"}
     executable = irrun.compile(models[1])
     blank = {f"{kind}_cache.{n}": np.zeros((3, 4, 32, 8), np.float32) for kind in ("key", "value") for n in (0, 1)}
     executable({**first, **blank})
-    keys = executable.state["key_cache.1"].copy()
+    keys = executable.state[name].copy()
     keys[2, :, 5] = 0
     done = call("paged", *models, "--calls", str(_calls(calls, **{"1_key_cache.1": keys})))
     assert done.exit_code == 1

@@ -158,7 +158,7 @@ def copied_block(tables: Tables, rng: Rng) -> Planted:
     kind = name.partition("_")[0]
     return Planted(
         f"call {number}: block {b} of {name} is a copy of block {a}",
-        (f"the {kind}s of block {b},", "those of tokens 0 to"),
+        (f"the {kind}s of block {b},", "those of tokens 0"),
     )
 
 

@@ -21,7 +21,7 @@ import irrun
 from benchmarks.report import processor, store
 from irrun.debug.paged import serving
 from irrun.debug.paged.calls import plans
-from irrun.debug.paged.sides import Paged, Stateful, rows
+from irrun.debug.paged.sides import Paged, Stateful, not_evictable, rows
 from served import planting
 from served.export import exported, rewritten
 from served.models import FAMILIES, VOCABULARY, built
@@ -81,7 +81,7 @@ def _against_openvino(model: ov.Model, stateful: Path, paged: Path) -> float:
     second[:SLOTS] = first[:SLOTS]
     reference.run(first)
     worst = largest = 0.0
-    for plan in plans([first, second], SLOTS, evicts=reference.masks and mine.evicts):
+    for plan in plans([first, second], SLOTS, evicts=not_evictable(reference, mine, TOKENS, SLOTS) is None):
         caches = mine.caches(reference, TOKENS, SLOTS, 2 * -(-TOKENS // SLOTS) + 4)
         request, passed = compiled.create_infer_request(), caches
         for name, array in caches.items():

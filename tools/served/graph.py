@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,13 @@ __all__ = ["Graph"]
 
 
 class Graph:
-    """A paged model in a file, with its layers, and the changes to it."""
+    """A paged model in a file, with its layers, and the changes to it.
 
-    def __init__(self, path: Path) -> None:
+    ``exported`` holds the names that exporters gave to layers that have other names in the file.
+    """
+
+    def __init__(self, path: Path, exported: Mapping[str, str] | None = None) -> None:
+        self._exported = exported or {}
         self.executable = irrun.compile(path)
         self.model = self.executable.model
         self.tree = etree.parse(str(path))
@@ -28,6 +32,10 @@ class Graph:
 
     def of(self, *types: str) -> list[Layer]:
         return [layer for layer in self.layers if layer.type in types]
+
+    def exported(self, layer: Layer) -> str:
+        """Return the name that an exporter gave to a layer."""
+        return self._exported.get(layer.name, layer.name)
 
     def source(self, layer: Layer, position: int) -> Layer:
         feed = self.model.feeds[layer.id][position]

@@ -124,12 +124,12 @@ def value_from_key(graph: Graph, rng: Rng) -> Planted:
 
 
 def _weights(graph: Graph, rng: Rng, words: tuple[str, ...], rank: int = 2) -> tuple[Layer, Layer]:
-    """Return a Const whose name has one of the words, and a layer that reads it."""
+    """Return a Const whose name in the export has one of the words, and a layer that reads it."""
     found: list[tuple[Layer, Layer]] = []
     for layer in graph.layers:
         for feed in graph.model.feeds[layer.id]:
             source = None if feed is None else graph.model.layers[feed[0]]
-            if source is not None and source.type == "Const" and any(word in source.name for word in words):
+            if source is not None and source.type == "Const" and any(word in graph.exported(source) for word in words):
                 shape = source.outputs[0].shape
                 if shape is not None and shape.rank == rank:
                     found.append((source, layer))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from served.call_faults import CALLS, Tables, entries, planned
 from served.faults import NoPlaceError, Planted
 from served.graph import Graph
 from served.graph_faults import GRAPHS
+from served.numbered import numbered
 
 __all__ = ["FAMILIES", "Verdict", "verdicts"]
 
@@ -43,7 +44,8 @@ class Verdict:
     """A fault, and what ``irrun paged`` says of it."""
 
     kind: str
-    family: str
+    model: str
+    """The family, ``-numbered`` if the layers of both files have numbers for names."""
     planted: Planted
     fault: Fault | None
     error: str = ""
@@ -57,7 +59,7 @@ class Verdict:
     @property
     def line(self) -> str:
         said = self.error if self.fault is None else f"{self.fault.layer}: {self.fault.cause}"
-        return f"{'named ' if self.is_named else 'MISSED'} {self.kind:<16} {self.family:<11} {self.planted.text} [{self.planted.layer}]\n       {said}"
+        return f"{'named ' if self.is_named else 'MISSED'} {self.kind:<16} {self.model:<20} {self.planted.text} [{self.planted.layer}]\n       {said}"
 
 
 _TRIES: Final = 200
@@ -65,38 +67,56 @@ _TRIES: Final = 200
 
 
 def verdicts(count: int, seed: int, folder: Path) -> Iterator[Verdict]:
-    """Yield ``count`` faults that move logits: each kind in turn, in a random family and place."""
+    """Yield ``count`` faults that move logits: each kind in turn, in a random family and place.
+
+    Half of the faults of each kind, if there are two, are in files whose layers have numbers for names.
+    """
     rng = np.random.default_rng(seed)
     kinds = [*GRAPHS, *CALLS]
     rng.shuffle(kinds)  # type: ignore[arg-type]
+    exported = {family: _numbered(family, folder, rng) for family in FAMILIES}
     for made in range(count):
-        yield _drawn(kinds[made % len(kinds)], folder, rng)
+        turn, number = divmod(made, len(kinds))
+        yield _drawn(kinds[number], folder, rng, exported if (turn + number) % 2 else {})
 
 
-def _drawn(kind: Any, folder: Path, rng: np.random.Generator) -> Verdict:
-    """Return a fault of a kind, in a family and a place where it moves logits."""
+def _numbered(family: str, folder: Path, rng: np.random.Generator) -> Mapping[str, str]:
+    """Write both files of a family with numbers for names, and return the exporters' names of the paged one."""
+    numbered(folder / f"{family}.xml", folder / f"{family}-numbered.xml", rng)
+    return numbered(folder / f"{family}-paged.xml", folder / f"{family}-numbered-paged.xml", rng)
+
+
+def _drawn(kind: Any, folder: Path, rng: np.random.Generator, exported: Mapping[str, Mapping[str, str]]) -> Verdict:
+    """Return a fault of a kind, in a family and a place where it moves logits.
+
+    ``exported`` holds the exporters' names of the families in which layers have numbers for names.
+    """
     families = _ONLY.get(kind.__name__, FAMILIES)
     for _ in range(_TRIES):
         family = families[int(rng.integers(len(families)))]
+        model = f"{family}-numbered" if exported else family
         with suppress(NoPlaceError):
-            verdict = _graph(kind, family, folder, rng) if kind in GRAPHS else _calls(kind, family, folder, rng)
+            if kind in GRAPHS:
+                verdict = _graph(kind, model, folder, rng, exported.get(family, {}))
+            else:
+                verdict = _calls(kind, model, folder, rng)
             if verdict.fault is not None or verdict.error:
                 return verdict
     raise AssertionError(f"{kind.__name__} moves no logits in {_TRIES} places")
 
 
-def _graph(kind: Any, family: str, folder: Path, rng: np.random.Generator) -> Verdict:
-    graph = Graph(folder / f"{family}-paged.xml")
+def _graph(kind: Any, model: str, folder: Path, rng: np.random.Generator, exported: Mapping[str, str]) -> Verdict:
+    graph = Graph(folder / f"{model}-paged.xml", exported)
     planted = kind(graph, rng)
     path = folder / f"planted-{rng.integers(1 << 30)}.xml"  # the .bin of the fault before may still be mapped
     graph.save(path)
-    return _verdict(kind, family, planted, folder, str(path), None)
+    return _verdict(kind, model, planted, folder, str(path), None)
 
 
-def _calls(kind: Any, family: str, folder: Path, rng: np.random.Generator) -> Verdict:
+def _calls(kind: Any, model: str, folder: Path, rng: np.random.Generator) -> Verdict:
     stateful, paged = (
-        Stateful(irrun.compile(folder / f"{family}.xml")),
-        Paged(irrun.compile(folder / f"{family}-paged.xml")),
+        Stateful(irrun.compile(folder / f"{model}.xml")),
+        Paged(irrun.compile(folder / f"{model}-paged.xml")),
     )
     schedule = ("whole prompts", "permuted blocks", "pieces", "interleaved")[int(rng.integers(4))]
     plan = planned(stateful.vocabulary, TOKENS, SLOTS, int(rng.integers(1 << 30)), schedule)
@@ -111,13 +131,13 @@ def _calls(kind: Any, family: str, folder: Path, rng: np.random.Generator) -> Ve
     planted = kind(tables, rng)
     path = folder / "planted.npz"
     np.savez(path, **entries(tables.calls))  # type: ignore[arg-type]
-    return _verdict(kind, family, planted, folder, str(folder / f"{family}-paged.xml"), str(path))
+    return _verdict(kind, model, planted, folder, str(folder / f"{model}-paged.xml"), str(path))
 
 
-def _verdict(kind: Any, family: str, planted: Planted, folder: Path, paged: str, calls: str | None) -> Verdict:
+def _verdict(kind: Any, model: str, planted: Planted, folder: Path, paged: str, calls: str | None) -> Verdict:
     name = kind.__name__
     try:
-        found = serving(str(folder / f"{family}.xml"), paged, tokens=TOKENS, slots=SLOTS, calls=calls)
+        found = serving(str(folder / f"{model}.xml"), paged, tokens=TOKENS, slots=SLOTS, calls=calls)
     except IrrunError as error:
-        return Verdict(name, family, planted, None, str(error))
-    return Verdict(name, family, planted, next((s.fault for s in found.schedules if s.fault is not None), None))
+        return Verdict(name, model, planted, None, str(error))
+    return Verdict(name, model, planted, next((s.fault for s in found.schedules if s.fault is not None), None))

@@ -7,5 +7,6 @@ a token, whichever blocks hold its sequence, and in whichever call it is compute
 from __future__ import annotations
 
 from irrun.debug.paged.comparison import Fault, Schedule, Serving, serving
+from irrun.debug.paged.proof import RELATIVE
 
-__all__ = ["Fault", "Schedule", "Serving", "serving"]
+__all__ = ["RELATIVE", "Fault", "Schedule", "Serving", "serving"]

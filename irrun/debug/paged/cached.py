@@ -28,7 +28,6 @@ _SAME: Final = 1e-3
 class Held:
     """A variable of keys or of values in the stateful model: the Concat that appends to it, and what is appended."""
 
-    kind: str
     concat: Layer
     appended: Layer
 
@@ -44,28 +43,29 @@ class _Row:
 
 
 def held(model: Model) -> list[list[Held]]:
-    """Return the variables of keys and those of values, each in the order of the graph."""
-    found: list[Held] = []
-    for id in model.order:
-        concat = model.layers[id]
-        sources = [model.layers[feed[0]] for feed in model.feeds[id] if feed is not None]
-        if concat.type != "Concat" or len(sources) != 2:
-            continue
-        variable = _variable(model, sources[0])
-        if variable is not None:
-            found.append(Held("value" if ".value" in variable else "key", concat, sources[1]))
-    return [[one for one in found if one.kind == kind] for kind in _KINDS]
+    """Return the variables of keys and those of values that attentions read, each in the order of the graph."""
+    attentions = [model.layers[id] for id in model.order if model.layers[id].type == "ScaledDotProductAttention"]
+    found = [[_held(model, layer, position) for layer in attentions] for position in (1, 2)]
+    return [[one for one in kind if one is not None] for kind in found]
 
 
-def _variable(model: Model, layer: Layer) -> str | None:
-    """Return the variable of keys or values that a layer reads, perhaps behind a Gather."""
-    while layer.type in ("Gather", "Transpose"):
-        feed = model.feeds[layer.id][0]
-        if feed is None:
-            return None
-        layer = model.layers[feed[0]]
-    name = layer.attributes.get("variable_id", "") if layer.type == "ReadValue" else ""
-    return name if any(f".{kind}" in name for kind in _KINDS) else None
+def _held(model: Model, attention: Layer, position: int) -> Held | None:
+    """Return the variable from which an attention reads its keys or values, behind a Concat with the new ones."""
+    feed, seen = model.feeds[attention.id][position], set[int]()
+    while feed is not None and feed[0] not in seen:
+        seen.add(feed[0])
+        layer, feeds = model.layers[feed[0]], model.feeds[feed[0]]
+        if layer.type == "Concat" and len(feeds) == 2 and feeds[1] and _is_variable(model, feeds[0]):
+            return Held(layer, model.layers[feeds[1][0]])
+        feed = feeds[0] if feeds else None
+    return None
+
+
+def _is_variable(model: Model, feed: tuple[int, int] | None) -> bool:
+    """Return whether an output is a variable, perhaps behind a Gather."""
+    while feed is not None and model.layers[feed[0]].type in ("Gather", "Transpose"):
+        feed = model.feeds[feed[0]][0]
+    return feed is not None and model.layers[feed[0]].type == "ReadValue"
 
 
 def wrong_rows(scene: Scene, layer: Layer) -> str | None:
@@ -158,7 +158,8 @@ class _Book:
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.held = scene, held(scene.stateful.model.model)
-        names = [one.concat.name for kind in self.held for one in kind]
+        self.names = scene.stateful.model.model.unique_names
+        names = [self.names[one.concat.id] for kind in self.held for one in kind]
         self.taps = [scene.stateful.run(prompt, names) for prompt in scene.plan.prompts]
 
     def rows(self, kind: str, number: int, sequence: int) -> np.ndarray | None:
@@ -166,7 +167,7 @@ class _Book:
         layers = self.held[_KINDS.index(kind)]
         if number >= len(layers):
             return None
-        array = self.taps[sequence][layers[number].concat.name]
+        array = self.taps[sequence][self.names[layers[number].concat.id]]
         return array[0].swapaxes(0, 1).reshape(array.shape[2], -1) if array.ndim == 4 else None
 
     def labels(self, found: np.ndarray, slots: Sequence[int], own: _Row) -> list[_Row | None]:

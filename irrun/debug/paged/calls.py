@@ -11,10 +11,12 @@ import numpy as np
 
 from irrun.diagnostics import FeedError, diagnostic
 
-__all__ = ["INPUTS", "Call", "Piece", "Plan", "plans", "recorded"]
+__all__ = ["EVICTED", "INPUTS", "Call", "Piece", "Plan", "plans", "recorded"]
 
 INPUTS: Final = ("input_ids", "past_lens", "subsequence_begins", "block_indices", "block_indices_begins")
 """Inputs that every paged model has, beside its caches."""
+EVICTED: Final = "evicted block"
+"""The name of the schedule that not all models can run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,8 @@ def plans(prompts: Sequence[np.ndarray], slots: int, *, evicts: bool) -> Iterato
     """Yield the schedules of two prompts of equal length whose first ``slots`` tokens are the same.
 
     The prompts are computed whole, in other blocks, in pieces, in calls of both, with a shared prefix, and, if it
-    ``evicts``, without a block in the middle. Two tokens of each are computed one by one.
+    ``evicts``, without a block in the middle, which takes ``2 * slots + 2`` tokens. Two tokens of each are computed one
+    by one.
     """
     tokens = len(prompts[0])
     count = -(-tokens // slots)
@@ -141,10 +144,10 @@ def plans(prompts: Sequence[np.ndarray], slots: int, *, evicts: bool) -> Iterato
     apart = [[(0, *pieces[0])], *([(1, *b), (0, *a)] for a, b in zip(pieces[1:], pieces)), [(1, *pieces[-1])]]
     yield plan("interleaved", other, apart)
     yield plan("shared prefix", common, [[(0, 0, last)], [(1, slots, last), (0, *decode[0])], [(1, *decode[0])]])
-    if evicts and last >= 2 * slots:
+    if evicts:
         first = [other.call(Piece(s, 0, last)) for s in (0, 1)]
         later = [other.call(*(Piece(s, *piece, (slots, 2 * slots, last)) for s in (0, 1))) for piece in decode]
-        yield Plan("evicted block", prompts, [*first, *later])
+        yield Plan(EVICTED, prompts, [*first, *later])
 
 
 def recorded(path: str) -> Plan:

@@ -1,25 +1,32 @@
-"""Find the cause of a token that differs: the first layer with another value, and what explains its values."""
+"""Find the cause of a token that differs: the first layer with another value, and what explains its values.
+
+A cause is named only if it is proved: by values of caches, tokens and layers, or by a run of the corrected model.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from irrun.debug.paged.cached import held, shared_slots, wrong_rows, wrong_state
 from irrun.debug.paged.constants import difference
 from irrun.debug.paged.options import wrong_option
+from irrun.debug.paged.proof import with_attribute, with_constant, with_source
 from irrun.debug.paged.scene import Scene, near
 from irrun.debug.paged.sides import ATTENTION, contents
-from irrun.model import Layer
+from irrun.debug.paged.twins import root
+from irrun.model import Layer, is_constant
 
 __all__ = ["Cause", "cause"]
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The layer at fault in the paged model, and what is wrong with it: None where no explanation fits the values."""
+    """The layer at fault in the paged model, and what is wrong with it: None where no cause is proved."""
 
     layer: Layer
     text: str | None
@@ -32,24 +39,22 @@ def cause(scene: Scene) -> Cause | None:
             continue
         special, others = scene.behind(layer)
         for suspect in reversed(special):
-            if text := _special(scene, suspect):
+            if text := _special(scene, suspect, layer):
                 return Cause(suspect, text)
         for suspect in (layer, *others):
-            if text := _constants(scene, suspect):
+            if text := _constants(scene, suspect, layer):
                 return Cause(suspect, text)
         for suspect in () if special else (layer, *others):
-            if text := _sources(scene, suspect):
+            if text := _sources(scene, suspect, layer):
                 return Cause(suspect, text)
         return Cause(special[0] if special else layer, None)
     return None
 
 
-def _special(scene: Scene, layer: Layer) -> str | None:
-    """Return what is wrong with a layer with caches."""
-    if text := _constants(scene, layer):
-        return text
+def _special(scene: Scene, layer: Layer, wrong: Layer) -> str | None:
+    """Return what is wrong with a layer with caches, which feeds the layer ``wrong``."""
     if layer.type != ATTENTION:
-        return wrong_state(scene, layer)
+        return _constants(scene, layer, wrong) or wrong_state(scene, layer)
     if not _writes(layer):
         cache = scene.paged.source(layer, 3)
         sharing = [other for other in scene.paged.layers(ATTENTION) if scene.paged.source(other, 3) is cache]
@@ -76,10 +81,10 @@ def _new_rows(scene: Scene, layer: Layer) -> str | None:
     if number < len(attentions) and (feed := model.feeds[attentions[number].id][0]):
         expected[0] = model.layers[feed[0]]
     for position, name in enumerate(("query", "key", "value")):
-        rows = scene.taps.get(scene.paged.source(layer, position).name)
+        rows = scene.tap(scene.paged.source(layer, position))
         if position not in expected or rows is None:
             continue
-        row, wanted = rows[scene.row].ravel(), scene.expected(expected[position].name)
+        row, wanted = rows[scene.row].ravel(), scene.expected(expected[position])
         if not wanted or any(row.size == other.size and near(row, other) for other in wanted):
             continue
         same = scene.same(row)
@@ -102,42 +107,45 @@ def _factor(row: np.ndarray, wanted: list[np.ndarray]) -> float | None:
     return None
 
 
-def _constants(scene: Scene, layer: Layer) -> str | None:
-    """Return how a constant input of a layer differs from that of the stateful model."""
-    for position, name, found, expected in _pairs(scene, layer):
-        if text := difference(found, expected):
-            return f'the constant "{name}" (input {position}) {text}'
+def _constants(scene: Scene, layer: Layer, wrong: Layer) -> str | None:
+    """Return how a constant input of a layer differs from that of the stateful model, if its contents make it right."""
+    mine = scene.paged.model
+    for position, feed in enumerate(mine.model.feeds[layer.id]):
+        constant = root(mine.model, feed)
+        found = None if constant is None else contents(mine, (constant.id, 0))
+        if constant is None or found is None:
+            continue
+        for expected in _candidates(scene, layer, position, constant, found):
+            text = difference(found, expected)
+            proof = text and scene.proof(partial(with_constant, scene.paged, constant, expected), wrong)
+            if proof:
+                return f'the constant "{constant.name}" (input {position}) {text}; {proof}'
     return None
 
 
-def _pairs(scene: Scene, layer: Layer) -> Iterator[tuple[int, str, np.ndarray, np.ndarray]]:
-    """Yield the constant inputs of a layer: their position, name and contents, and those in the stateful model."""
-    mine, theirs = scene.paged.model, scene.stateful.model
-    twin = scene.shared.get(layer.name)
-    for position, feed in enumerate(mine.model.feeds[layer.id]):
-        own = contents(mine, feed)
-        if feed is None or own is None:
-            continue
-        source = mine.model.layers[feed[0]]
-        feeds = theirs.model.feeds[twin.id] if twin is not None and twin.type == layer.type else ()
-        other = feeds[position] if position < len(feeds) else None
-        if other is None:
-            other = _named(scene, source)
-        expected = contents(theirs, other) if other is not None or layer.name in scene.shared else _nearest(scene, own)
-        if expected is not None and own.dtype == expected.dtype:
-            yield position, source.name, own.reshape(expected.shape) if own.size == expected.size else own, expected
+def _candidates(scene: Scene, layer: Layer, position: int, constant: Layer, found: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield constants of the stateful model in the place of a constant ``found``, which an input of a layer comes from.
+
+    They are that of the counterpart of the layer, the counterpart of the Const, the one with the most equal elements,
+    and those of its type and size without a counterpart. Which of them is right, only a run can tell.
+    """
+    theirs, twin, other = scene.stateful.model, scene.twin(layer), scene.twin(constant)
+    feeds = () if twin is None else theirs.model.feeds[twin.id]
+    own = root(theirs.model, feeds[position]) if position < len(feeds) else None
+    ids = dict.fromkeys(one.id for one in (own, other) if one is not None and is_constant(one))
+    arrays = [contents(theirs, (id, 0)) for id in ids]
+    for array in (*arrays, _nearest(scene, found), *_unpaired(scene, found.size)):
+        if array is not None and array.dtype == found.dtype:
+            yield array.reshape(found.shape) if array.size == found.size else array
 
 
-def _named(scene: Scene, source: Layer) -> tuple[int, int] | None:
-    """Return the output of the stateful model that has the name of a constant, perhaps before it is reshaped."""
-    model = scene.paged.model.model
-    while source.name not in scene.shared and source.type in ("Reshape", "Convert", "Unsqueeze", "Squeeze"):
-        feed = model.feeds[source.id][0]
-        if feed is None:
-            return None
-        source = model.layers[feed[0]]
-    twin = scene.shared.get(source.name)
-    return None if twin is None or not twin.outputs else (twin.id, twin.outputs[0].id)
+def _unpaired(scene: Scene, size: int) -> Iterator[np.ndarray | None]:
+    """Yield the constants of the stateful model with ``size`` elements, more than one, and without a counterpart."""
+    theirs, paired = scene.stateful.model, {*scene.twins.values()}
+    for id, layer in theirs.model.layers.items():
+        shape = layer.outputs[0].shape if is_constant(layer) and id not in paired else None
+        if shape is not None and shape.static is not None and math.prod(shape.static) == size > 1:
+            yield contents(theirs, (id, 0))
 
 
 def _nearest(scene: Scene, found: np.ndarray) -> np.ndarray | None:
@@ -155,24 +163,25 @@ def _nearest(scene: Scene, found: np.ndarray) -> np.ndarray | None:
     return best
 
 
-def _sources(scene: Scene, layer: Layer) -> str | None:
-    """Return which input or attribute of a layer is another one than in the stateful model."""
-    twin = scene.shared.get(layer.name)
+def _sources(scene: Scene, layer: Layer, wrong: Layer) -> str | None:
+    """Return which input or attribute of a layer is another one than in the stateful model, if that is the fault."""
+    twin = scene.twin(layer)
     if twin is None or layer.type in ("Const", "Parameter"):  # their attributes say where contents lie
         return None
-    if twin.type != layer.type:
-        return f"the layer is {layer.type}, and {twin.type} in the stateful model"
     for name, value in twin.attributes.items():
         if layer.attributes.get(name) != value:
-            return f"{name} is {layer.attributes.get(name)}, and {value} in the stateful model"
+            proof = scene.proof(partial(with_attribute, scene.paged, layer, name, value), wrong)
+            if proof:
+                return f"{name} is {layer.attributes.get(name)}, and {value} in the stateful model; {proof}"
     mine, theirs = scene.paged.model.model, scene.stateful.model.model
+    counterparts = {other: id for id, other in scene.twins.items()}
     for position, (feed, other) in enumerate(zip(mine.feeds[layer.id], theirs.feeds[twin.id])):
-        if feed is None or other is None:
+        if feed is None or other is None or other[0] not in counterparts:
             continue
-        here, there = mine.layers[feed[0]], theirs.layers[other[0]]
-        if here.name == there.name or scene.right(here) is not True:
+        here, there, right = mine.layers[feed[0]], theirs.layers[other[0]], (counterparts[other[0]], other[1])
+        if right == feed or scene.right(here) is not True:
             continue
-        found, wanted = scene.found(here), scene.expected(there.name)
-        if found is not None and wanted and not any(row.size == found.size and near(found, row) for row in wanted):
-            return f'input {position} is "{here.name}", and "{there.name}" in the stateful model'
+        proof = scene.proof(partial(with_source, scene.paged, layer, position, right), wrong)
+        if proof:
+            return f'input {position} is "{here.name}", and "{there.name}" in the stateful model; {proof}'
     return None

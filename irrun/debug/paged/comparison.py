@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from irrun.api import compile as compiled
-from irrun.debug.paged.calls import Call, Plan, plans, recorded
+from irrun.debug.paged.calls import EVICTED, Call, Plan, plans, recorded
 from irrun.debug.paged.causes import cause
 from irrun.debug.paged.inputs import wrong_input
-from irrun.debug.paged.scene import RELATIVE, Scene
-from irrun.debug.paged.sides import Paged, Stateful, replay, rows
+from irrun.debug.paged.proof import allowed
+from irrun.debug.paged.scene import Scene
+from irrun.debug.paged.sides import Paged, Stateful, not_evictable, replay, rows
 from irrun.diagnostics import IrrunError
 
 __all__ = ["Fault", "Schedule", "Serving", "serving"]
@@ -51,12 +52,17 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """The results of all schedules. ``allowed`` is the largest difference that is no fault."""
+    """The results of all schedules.
+
+    ``allowed`` is the largest difference of a logit that is no fault: ``proof.RELATIVE`` times the largest absolute
+    logit of the stateful model for a token of the schedules. ``omitted`` says which schedules were not run, and why.
+    """
 
     stateful: str
     paged: str
     allowed: float
     schedules: tuple[Schedule, ...]
+    omitted: Mapping[str, str]
 
     @property
     def agrees(self) -> bool:
@@ -78,9 +84,14 @@ def serving(
     if one of the models has other inputs, and the errors of a run.
     """
     candidate, reference = Paged(compiled(paged)), Stateful(compiled(stateful))
+    omitted: dict[str, str] = {}
     if calls is None:
-        prompts = _prompts(reference.vocabulary, tokens, slots, seed)
-        chosen = list(plans(prompts, slots, evicts=reference.masks and candidate.evicts))
+        prompts, reason = (
+            _prompts(reference.vocabulary, tokens, slots, seed),
+            not_evictable(reference, candidate, tokens, slots),
+        )
+        chosen = list(plans(prompts, slots, evicts=reason is None))
+        omitted = {} if reason is None else {EVICTED: reason}
     else:
         chosen = [recorded(calls)]
     longest = max((prompt for plan in chosen for prompt in plan.prompts), key=len)
@@ -88,12 +99,12 @@ def serving(
     tables = [call.inputs[name] for plan in chosen for call in plan.calls for name in _TABLES if name in call.inputs]
     blocks = 1 + max(int(table.max(initial=0)) for table in tables)
     caches = candidate.caches(reference, len(longest), slots, blocks)
-    both = _Both(reference, candidate, caches, slots)
+    both = _Both(reference, candidate, caches, slots, allowed(reference, chosen))
     schedules: list[Schedule] = []
     for plan in chosen:
         explains = all(schedule.fault is None for schedule in schedules)
         schedules.append(both.run(plan, explains=explains))
-    return Serving(stateful, paged, both.allowed(chosen[0]), tuple(schedules))
+    return Serving(stateful, paged, both.allowed, tuple(schedules), omitted)
 
 
 _TABLES: Final = ("block_indices", "la.block_indices")
@@ -108,19 +119,16 @@ def _prompts(vocabulary: int, tokens: int, slots: int, seed: int) -> list[np.nda
 
 
 class _Both:
-    """Both models, and the caches before the first call."""
+    """Both models, the caches before the first call, and the largest difference of a logit that is no fault."""
 
-    def __init__(self, stateful: Stateful, paged: Paged, caches: dict[str, np.ndarray], slots: int) -> None:
-        self.stateful, self.paged, self.caches, self.slots = stateful, paged, caches, slots
-
-    def allowed(self, plan: Plan) -> float:
-        """Return the largest difference of a logit that is no fault."""
-        pieces = [(plan.prompts[piece.sequence], piece) for call in plan.calls for piece in call.pieces]
-        return RELATIVE * max(float(np.abs(self.stateful.logits(*piece)).max()) for piece in pieces)
+    def __init__(
+        self, stateful: Stateful, paged: Paged, caches: dict[str, np.ndarray], slots: int, allowed: float
+    ) -> None:
+        self.stateful, self.paged, self.caches, self.slots, self.allowed = stateful, paged, caches, slots, allowed
 
     def run(self, plan: Plan, *, explains: bool) -> Schedule:
         """Run the calls of a schedule up to the first fault, whose cause is looked for if it ``explains`` faults."""
-        worst, tokens, passed, allowed = 0.0, 0, self.caches, self.allowed(plan)
+        worst, tokens, passed = 0.0, 0, self.caches
         for number, call in enumerate(plan.calls):
             logits = rows(self.paged.run(call, passed)[0], call)
             passed = {}
@@ -128,7 +136,7 @@ class _Both:
                 expected = self.stateful.logits(plan.prompts[piece.sequence], piece)
                 differences = np.abs(found - expected).max(-1)
                 worst, tokens = max(worst, float(differences.max())), tokens + piece.end - piece.begin
-                wrong = np.flatnonzero(~(differences <= allowed))
+                wrong = np.flatnonzero(~(differences <= self.allowed))
                 if wrong.size:
                     position = piece.begin + int(wrong[0])
                     at, size = (number, call.pieces.index(piece), position), float(differences[wrong[0]])
@@ -147,7 +155,7 @@ class _Both:
             wrong = wrong_input(plan, number, lambda calls: self._agrees(plan, calls, part, position))
             if wrong is not None:
                 text = f"call {wrong[0]}: {wrong[1]}; corrected, the token agrees"
-            elif found := cause(Scene(self.stateful, self.paged, plan, self.caches, at, self.slots)):
+            elif found := cause(Scene(self.stateful, self.paged, plan, self.caches, at, self.slots, self.allowed)):
                 layer, text = found.layer, found.text
         place = call.place(part, position, self.slots)
         line = None if layer is None else self.paged.model.model.source.line_of(layer.node)
@@ -162,6 +170,5 @@ class _Both:
         except IrrunError:  # a correction of one input alone may contradict another one
             return False
         piece = calls[-1].pieces[part]
-        expected = self.stateful.logits(plan.prompts[piece.sequence], piece)
-        row = position - piece.begin
-        return bool(np.abs(logits[row] - expected[row]).max() <= self.allowed(plan))
+        expected, row = self.stateful.logits(plan.prompts[piece.sequence], piece), position - piece.begin
+        return bool(np.abs(logits[row] - expected[row]).max() <= self.allowed)

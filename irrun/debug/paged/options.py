@@ -96,7 +96,7 @@ def _slopes(scene: Scene, layer: Layer, heads: int, last: int) -> np.ndarray | N
     """Return the slopes that the mask of an attention of the stateful model has for the token, one for each head."""
     feeds = scene.stateful.model.model.feeds[layer.id]
     feed = feeds[3] if len(feeds) > 3 else None
-    mask = None if feed is None else scene.inner.get(scene.stateful.model.model.layers[feed[0]].name)
+    mask = None if feed is None else scene.wanted(scene.stateful.model.model.layers[feed[0]])
     if (
         mask is None
         or mask.dtype.kind != "f"
@@ -127,7 +127,7 @@ def _given(scene: Scene, layer: Layer) -> _Options | None:
 
 def _rows(scene: Scene, layer: Layer) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Return the query of the token, [heads, size], and the keys and values that it sees, [heads, tokens, size]."""
-    new = [scene.taps.get(scene.paged.source(layer, position).name) for position in range(3)]
+    new = [scene.tap(scene.paged.source(layer, position)) for position in range(3)]
     caches = [scene.caches.get(scene.paged.source(layer, position).name) for position in (3, 4)]
     if any(a is None for a in new) or any(c is None or c.dtype.kind != "f" for c in caches):
         return None

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from irrun.debug.paged.calls import Call, Plan
-from irrun.debug.paged.sides import ATTENTION, STATES, Paged, Stateful, replay
+from irrun.debug.paged.proof import RELATIVE
+from irrun.debug.paged.sides import ATTENTION, STATES, Paged, Stateful, replay, rows
+from irrun.debug.paged.twins import twins
+from irrun.diagnostics import IrrunError
 from irrun.model import Layer, Model
 
-__all__ = ["RELATIVE", "Scene", "near"]
-
-RELATIVE: Final = 1e-4
-"""The largest difference that is no fault, as a part of the largest expected value."""
+__all__ = ["Scene", "near"]
 
 
 def near(found: np.ndarray, expected: np.ndarray, relative: float = RELATIVE) -> bool:
@@ -34,63 +35,134 @@ class Scene:
         caches: Mapping[str, np.ndarray],
         at: tuple[int, int, int],
         slots: int,
+        allowed: float,
     ) -> None:
-        """``at`` is the number of the call, that of the piece in the call, and the position of the token."""
-        self.stateful, self.paged, self.plan, self.slots = stateful, paged, plan, slots
-        self._before = caches
+        """``at`` is the number of the call, that of the piece in the call, and the position of the token.
+
+        ``allowed`` is the largest difference of a logit that is no fault.
+        """
+        self.stateful, self.paged, self.plan, self.slots, self.allowed = stateful, paged, plan, slots, allowed
+        self._before, self._tried = caches, 0
         self.number, self.part, self.position = at
         self.call: Call = plan.calls[self.number]
         self.piece = self.call.pieces[self.part]
         self.prompt = plan.prompts[self.piece.sequence]
         mine, theirs = paged.model.model, stateful.model.model
-        self.shared = {layer.name: layer for layer in theirs.layers.values()}
         passed = dict(replay(paged, plan.calls[: self.number], caches))
         self.caches = passed or {name: array.copy() for name, array in paged.model.state.items()}
         """The caches before the call."""
-        self.caches |= {name: array for name, array in self.call.inputs.items() if name in self.caches}
+        self.caches |= {name: array for name, array in paged.named(self.call.inputs).items() if name in self.caches}
         self.taps: Mapping[str, np.ndarray] = paged.run(self.call, passed, _names(mine)).taps
         self.inner = stateful.run(self.prompt[: self.position + 1], _names(theirs))
+        self._names = mine.unique_names, theirs.unique_names
         self.first = sum(piece.end - piece.begin for piece in self.call.pieces[: self.part])
         """The first row of the piece in the call."""
 
     def last(self) -> Scene:
         """Return the values of the last token of the piece."""
         at = self.number, self.part, self.piece.end - 1
-        return Scene(self.stateful, self.paged, self.plan, self._before, at, self.slots)
+        return Scene(self.stateful, self.paged, self.plan, self._before, at, self.slots, self.allowed)
 
     @property
     def row(self) -> int:
         """The row of the token in the call."""
         return self.first + self.position - self.piece.begin
 
+    def tap(self, layer: Layer) -> np.ndarray | None:
+        """Return the value of a layer of the paged model in the call, or None if it has none."""
+        return self.taps.get(self._names[0][layer.id])
+
+    def wanted(self, layer: Layer) -> np.ndarray | None:
+        """Return the value of a layer of the stateful model for the prompt up to the token, or None if it has none."""
+        return self.inner.get(self._names[1][layer.id])
+
     def found(self, layer: Layer) -> np.ndarray | None:
         """Return the value of a layer of the paged model for the token, [elements]."""
-        array, tokens = self.taps.get(layer.name), sum(piece.end - piece.begin for piece in self.call.pieces)
+        return self._row(self.tap(layer))
+
+    def _row(self, array: np.ndarray | None) -> np.ndarray | None:
+        tokens = sum(piece.end - piece.begin for piece in self.call.pieces)
         if array is None or array.dtype.kind != "f" or not array.ndim or array.shape[0] != tokens:
             return None
         return array[self.row].ravel()
 
-    def expected(self, name: str) -> list[np.ndarray]:
+    def expected(self, layer: Layer) -> list[np.ndarray]:
         """Return the value of a layer of the stateful model for the token, [elements], along each axis of tokens."""
-        array, length = self.inner.get(name), self.position + 1
+        array, length = self.wanted(layer), self.position + 1
         if array is None or array.dtype.kind != "f" or array.ndim < 2 or array.shape[0] != 1:
             return []
         axes = [axis for axis in range(1, array.ndim) if array.shape[axis] == length]
         return [np.take(array[0], -1, axis - 1).ravel() for axis in axes]
 
+    @cached_property
+    def twins(self) -> Mapping[int, int]:
+        """The ids of the layers of the stateful model, by the ids of their counterparts in the paged one."""
+        return twins(self.paged.model.model, self.stateful.model.model)
+
+    def twin(self, layer: Layer) -> Layer | None:
+        """Return the counterpart of a layer of the paged model in the stateful one, or None."""
+        id = self.twins.get(layer.id)
+        return None if id is None else self.stateful.model.model.layers[id]
+
     def right(self, layer: Layer) -> bool | None:
-        """Return whether a layer of the paged model has the expected value, or None if that is not known."""
-        found = self.found(layer)
-        if found is None or layer.name not in self.shared:
-            return None
-        candidates = [row for row in self.expected(layer.name) if row.size == found.size]
-        return any(near(found, row) for row in candidates) if candidates else None
+        """Return whether a layer of the paged model has the expected value, or None if that is not known.
+
+        A value is also right if it is that of another layer of the type whose counterpart has another value: layers
+        that a graph does not tell apart may be paired crosswise.
+        """
+        is_equal = self._equal.get(layer.id)
+        if is_equal is not False:
+            return is_equal
+        found, twin = self.found(layer), self.twin(layer)
+        assert found is not None
+        assert twin is not None
+        return any(other.type == twin.type and _among(found, self.expected(other)) for other in self._crossed)
+
+    @cached_property
+    def _equal(self) -> Mapping[int, bool]:
+        """Whether a layer of the paged model has the value of its counterpart, by the ids of those that are known."""
+        equal: dict[int, bool] = {}
+        for layer in self.ordered():
+            found, twin = self.found(layer), self.twin(layer)
+            rows = [] if found is None or twin is None else [r for r in self.expected(twin) if r.size == found.size]
+            if found is not None and rows:
+                equal[layer.id] = _among(found, rows)
+        return equal
+
+    @cached_property
+    def _crossed(self) -> list[Layer]:
+        """The layers of the stateful model whose counterparts have other values."""
+        layers = self.stateful.model.model.layers
+        return [layers[self.twins[id]] for id, is_equal in self._equal.items() if not is_equal]
 
     def same(self, row: np.ndarray) -> list[str]:
         """Return the layers of the stateful model whose value for the token is a row, the last one first."""
         model = self.stateful.model.model
-        named = [model.layers[id].name for id in reversed(model.order)]
-        return [name for name in named if any(r.size == row.size and near(row, r) for r in self.expected(name))]
+        layers = [model.layers[id] for id in reversed(model.order)]
+        return [self._names[1][layer.id] for layer in layers if _among(row, self.expected(layer))]
+
+    def proof(self, correct: Callable[[], Paged], wrong: Layer) -> str | None:
+        """Return what a correction of the paged model achieves, as a clause: the token agrees, or layer ``wrong`` does.
+
+        Return None if it achieves neither, the model cannot be corrected so, or ``_TRIES`` corrections were tried.
+        """
+        if self._tried >= _TRIES:
+            return None
+        self._tried += 1
+        name = self._names[0][wrong.id]
+        try:
+            paged = correct()
+            done: Any = paged.run(self.call, replay(paged, self.plan.calls[: self.number], self._before), [name])
+        except IrrunError:  # a correction may contradict another layer
+            return None
+        logits = rows(done[0], self.call)[self.part][self.position - self.piece.begin]
+        wanted = self.stateful.logits(self.prompt, self.piece)[self.position - self.piece.begin]
+        if np.abs(logits - wanted).max() <= self.allowed:
+            return "corrected, the token agrees"
+        row, twin = self._row(done.taps.get(name)), self.twin(wrong)
+        if row is None or twin is None or not _among(row, self.expected(twin)):
+            return None
+        return f'corrected, "{name}" agrees; the token still differs, so that there is another fault'
 
     def ordered(self) -> Iterator[Layer]:
         """Yield the layers of the paged model in the order of the graph."""
@@ -115,10 +187,19 @@ class Scene:
         return special, others
 
 
+_TRIES = 24
+"""The most corrections that are tried: each compiles the model and runs all calls."""
+
+
+def _among(row: np.ndarray, rows: list[np.ndarray]) -> bool:
+    """Return whether a row agrees with one of several."""
+    return any(other.size == row.size and near(row, other) for other in rows)
+
+
 def _sources(model: Model, layer: Layer) -> list[Layer]:
     return [model.layers[feed[0]] for feed in model.feeds[layer.id] if feed is not None]
 
 
 def _names(model: Model) -> list[str]:
     silent = ("Parameter", "Const", "Constant", "Result", "Assign")
-    return [layer.name for layer in model.layers.values() if layer.type not in silent]
+    return [model.unique_names[id] for id, layer in model.layers.items() if layer.type not in silent]

@@ -13,7 +13,7 @@ from irrun.diagnostics import FeedError, diagnostic
 from irrun.model import Layer, Model
 from irrun.running.executor import Executable
 
-__all__ = ["ATTENTION", "STATES", "Paged", "Stateful", "contents", "names", "replay", "rows"]
+__all__ = ["ATTENTION", "STATES", "Paged", "Stateful", "contents", "names", "not_evictable", "replay", "rows"]
 
 ATTENTION: Final = "PagedAttentionExtension"
 STATES: Final = {"PagedCausalConv1D": 1, "PagedGatedDeltaNet": 3, "PagedSelectiveSSM": 5}
@@ -90,6 +90,7 @@ class Paged:
         self.model = model
         require(model.model, set(INPUTS))
         self.unread: dict[str, np.ndarray] = {}
+        """Inputs of each call beside those of the server: caches that no layer reads, and constants."""
         if not self.layers(ATTENTION):
             raise unfit(model.model, f"the model has no layer {ATTENTION}")
 
@@ -97,15 +98,6 @@ class Paged:
         """Return the layers of these types, in the order of the graph."""
         layers = self.model.model.layers
         return [layers[id] for id in self.model.model.order if layers[id].type in types]
-
-    @property
-    def evicts(self) -> bool:
-        """Whether a key counts wherever it lies: no layer has a sliding window or ALiBi."""
-        for layer in self.layers(ATTENTION):
-            window, slopes = self.constant(layer, 10), self.constant(layer, 11)
-            if window is None or window.any() or slopes is None or slopes.size:
-                return False
-        return True
 
     def constant(self, layer: Layer, position: int) -> np.ndarray | None:
         """Return an input of a layer, or None if it is not constant."""
@@ -148,21 +140,24 @@ class Paged:
 
     def _unread(self, caches: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return caches for inputs that no layer reads, because the graph is wrong: as others of their kind."""
-        found: dict[str, np.ndarray] = {}
-        for name in sorted(names(self.model.model) - caches.keys()):
-            kind, _, number = name.rpartition(".")
-            other = next(
-                (array for own, array in caches.items() if number.isdigit() and own.startswith(f"{kind}.")), None
-            )
-            if other is not None:
-                found[name] = other
+        model, found = self.model.model, dict[str, np.ndarray]()
+        for parameter in model.parameters:
+            for name in model.input_names(parameter) if parameter.name not in caches else ():
+                kind, _, number = name.rpartition(".")
+                alike = (array for own, array in caches.items() if number.isdigit() and own.startswith(f"{kind}."))
+                if (other := next(alike, None)) is not None:
+                    found[parameter.name] = other
         return found
 
     def run(self, call: Call, caches: Mapping[str, np.ndarray], taps: Sequence[str] = ()) -> Any:
         """Return the outputs of a call. Without ``caches`` the model continues with those of the call before."""
-        known = names(self.model.model)
-        inputs = {name: array for name, array in call.inputs.items() if name in known}
-        return self.model({**self.unread, **caches, **inputs}, taps=taps)
+        return self.model({**self.unread, **caches, **self.named(call.inputs)}, taps=taps)
+
+    def named(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the inputs that the model has, by the names of its Parameters instead of those of their tensors."""
+        model = self.model.model
+        found = {name: p.name for p in model.parameters for name in model.input_names(p)}
+        return {found[name]: array for name, array in inputs.items() if name in found}
 
 
 def contents(model: Executable, feed: tuple[int, int] | None) -> np.ndarray | None:
@@ -175,6 +170,23 @@ def contents(model: Executable, feed: tuple[int, int] | None) -> np.ndarray | No
         found = constant(model.model, layer, model.model.weights)
         data = None if found is None else found.elements(0, found.count).reshape(found.shape)
     return None if data is None or data.dtype == object else data  # elements may be unknown dims
+
+
+def not_evictable(stateful: Stateful, paged: Paged, tokens: int, slots: int) -> str | None:
+    """Return why both forms do not compute the same after a block has been evicted, or None if they do.
+
+    A key must count wherever it lies, and the stateful model must be able to hide it.
+    """
+    if tokens < 2 * slots + 2:
+        return f"it takes {2 * slots + 2} tokens, not {tokens}: raise --tokens"
+    if not stateful.masks:
+        return "the stateful model has no input attention_mask, which hides the evicted tokens"
+    for layer in paged.layers(ATTENTION):
+        for position, name in ((10, "a sliding window"), (11, "ALiBi")):
+            value = paged.constant(layer, position)
+            if value is None or (value.size if position == 11 else value.any()):
+                return f'"{layer.name}" has {name}: after an eviction, the paged form counts other distances'
+    return None
 
 
 def replay(paged: Paged, calls: Sequence[Call], caches: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
