@@ -20,41 +20,18 @@ from irrun.engines.outcomes import Loaded, Refusal
 from irrun.genai.decoder import is_too_narrow, logits_of
 from irrun.genai.prompts import Prompt, Prompts
 from irrun.genai.sampling import Sampling
-from irrun.genai.schedule import SLOTS, Blocks, Schedule, needed
+from irrun.genai.schedule import SLOTS, Blocks, NewTokens, Schedule, needed, tables
 from irrun.genai.streaming import Generation
 from irrun.model import Layer, Model
 from irrun.running.executor import Executable
 from irrun.running.liveness import held_bytes
 
-__all__ = ["Batch", "Paged", "PagedPipeline", "Piece", "rewritten", "tables"]
+__all__ = ["Batch", "Paged", "PagedPipeline", "rewritten"]
 
 _PAGED: Final = "PagedAttentionExtension"
 _TABLES: Final = ("past_lens", "subsequence_begins", "block_indices", "block_indices_begins")
 _CACHES: Final = ("key_cache", "value_cache")
 _HELP: Final = "pass the model after openvino's paged_attention_transformation, as openvino.save_model writes it"
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """New tokens of a sequence in one call: their ids, the number of tokens before them, and the blocks of all."""
-
-    tokens: Sequence[int]
-    past: int
-    blocks: Sequence[int]
-
-
-def tables(pieces: Sequence[Piece]) -> dict[str, np.ndarray]:
-    """Return the inputs of a call without the caches, by name. Tokens and positions are i64, the others i32."""
-    ends = [piece.past + len(piece.tokens) for piece in pieces]
-    return {
-        "input_ids": np.concatenate([np.asarray(piece.tokens, np.int64) for piece in pieces]),
-        "position_ids": np.concatenate([np.arange(piece.past, end) for piece, end in zip(pieces, ends)]),
-        "max_context_len": np.array(max(ends), np.int32),
-        "past_lens": np.array([piece.past for piece in pieces], np.int32),
-        "subsequence_begins": np.cumsum([0, *(len(piece.tokens) for piece in pieces)], dtype=np.int32),
-        "block_indices": np.concatenate([np.asarray(piece.blocks, np.int32) for piece in pieces]),
-        "block_indices_begins": np.cumsum([0, *(len(piece.blocks) for piece in pieces)], dtype=np.int32),
-    }
 
 
 class Paged:
@@ -99,7 +76,7 @@ class Paged:
     def _fed(self) -> list[str]:
         """Return the names of the inputs beside the caches. Raises ModelError (IR805) for inputs that nothing feeds."""
         model = self._executable.model
-        known = tables([Piece([0], 0, [0])])
+        known = tables([NewTokens([0], 0, [0])])
         names: list[str] = []
         for parameter in model.parameters:
             if parameter.name in self._shapes:
@@ -138,7 +115,7 @@ class Paged:
             help += "lower --max-new-tokens"
             raise FeedError(diagnostic("IR601", message, file=self._executable.model.source.path, help=help))
 
-    def __call__(self, pieces: Sequence[Piece]) -> list[np.ndarray]:
+    def __call__(self, pieces: Sequence[NewTokens]) -> list[np.ndarray]:
         """Return the logits after each piece, f32 [vocabulary].
 
         Raises ExecutionError if the model fails, and IR605 if its output is not [tokens, 1, vocabulary].
@@ -219,7 +196,7 @@ class PagedPipeline(Prompts):
         schedule, calls = Schedule(blocks, texts), 0
         while call := schedule.call():
             calls += 1
-            pieces = [Piece(r.text.tokens[r.held : r.held + count], r.held, r.blocks) for r, count in call]
+            pieces = [NewTokens(r.text.tokens[r.held : r.held + count], r.held, r.blocks) for r, count in call]
             for (running, count), logits in zip(call, self._paged(pieces)):
                 running.held += count
                 if not running.lacking:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+
 from irrun.genai.streaming import Text
 
-__all__ = ["SLOTS", "Blocks", "Running", "Schedule", "needed"]
+__all__ = ["SLOTS", "Blocks", "NewTokens", "Running", "Schedule", "block_table", "needed", "tables"]
 
 SLOTS: Final = 32
 """The tokens of a block, as in the caches of OpenVINO's CPU plugin."""
@@ -49,6 +51,41 @@ class Blocks:
         """Free all blocks of ``own``, and empty it."""
         self._free += own[::-1]
         own.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class NewTokens:
+    """New tokens of a sequence in one call: their ids, how many tokens the caches hold before them, and its blocks.
+
+    ``position`` is that of the first token, which is ``past`` unless tokens have been evicted from the caches.
+    """
+
+    tokens: Sequence[int] | np.ndarray
+    past: int
+    blocks: Sequence[int]
+    position: int | None = None
+
+
+def tables(pieces: Sequence[NewTokens]) -> dict[str, np.ndarray]:
+    """Return the inputs of a call without the caches, by name. Tokens and positions are i64, the others i32."""
+    counts = [len(piece.tokens) for piece in pieces]
+    firsts = [piece.past if piece.position is None else piece.position for piece in pieces]
+    return {
+        "input_ids": np.concatenate([np.asarray(piece.tokens, np.int64) for piece in pieces]),
+        "position_ids": np.concatenate([np.arange(first, first + n) for first, n in zip(firsts, counts)]),
+        "max_context_len": np.array(max(piece.past + n for piece, n in zip(pieces, counts)), np.int32),
+        "past_lens": np.array([piece.past for piece in pieces], np.int32),
+        "subsequence_begins": np.cumsum([0, *counts], dtype=np.int32),
+        **block_table("block_indices", [piece.blocks for piece in pieces]),
+    }
+
+
+def block_table(name: str, blocks: Sequence[Sequence[int]]) -> dict[str, np.ndarray]:
+    """Return the blocks of the sequences of a call one after the other, and where those of each begin, i32."""
+    return {
+        name: np.concatenate([np.asarray(own, np.int32) for own in blocks]),
+        f"{name}_begins": np.cumsum([0, *map(len, blocks)], dtype=np.int32),
+    }
 
 
 @dataclass(eq=False)

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from irrun.diagnostics import FeedError, diagnostic
+from irrun.genai.schedule import NewTokens, block_table, tables
 
 __all__ = ["EVICTED", "INPUTS", "Call", "Piece", "Plan", "plans", "recorded"]
 
@@ -79,27 +80,16 @@ class _Tables:
 
     def call(self, *pieces: Piece) -> Call:
         """Return a call that computes the tokens of ``pieces``."""
-        kept = [self._kept(piece) for piece in pieces]
-        states = [self._states(piece) for piece in pieces]
-        counts = [piece.end - piece.begin for piece in pieces]
-        past = [piece.begin for piece in pieces]
-        places = [piece.slot(piece.begin) for piece in pieces]
-        return Call(
-            pieces,
-            {
-                "input_ids": np.concatenate([self.prompts[p.sequence][p.begin : p.end] for p in pieces]),
-                "position_ids": np.concatenate([np.arange(p.begin, p.end) for p in pieces]),
-                "max_context_len": np.array(max(b + n for b, n in zip(places, counts)), np.int32),
-                "past_lens": np.array(places, np.int32),
-                "subsequence_begins": np.cumsum([0, *counts], dtype=np.int32),
-                "block_indices": np.concatenate([np.array(table, np.int32) for table in kept]),
-                "block_indices_begins": np.cumsum([0, *map(len, kept)], dtype=np.int32),
-                "la.block_indices": np.concatenate([np.array(table, np.int32) for table in states]),
-                "la.block_indices_begins": np.cumsum([0, *map(len, states)], dtype=np.int32),
-                "la.past_lens": np.array(past, np.int32),
-                "la.cache_interval": np.full(len(pieces), self.slots, np.int32),
-            },
-        )
+        new = [
+            NewTokens(self.prompts[p.sequence][p.begin : p.end], p.slot(p.begin), self._kept(p), p.begin)
+            for p in pieces
+        ]
+        states = {
+            **block_table("la.block_indices", [self._states(piece) for piece in pieces]),
+            "la.past_lens": np.array([piece.begin for piece in pieces], np.int32),
+            "la.cache_interval": np.full(len(pieces), self.slots, np.int32),
+        }
+        return Call(pieces, {**tables(new), **states})
 
     def _kept(self, piece: Piece) -> list[int]:
         """Return the blocks of a sequence that have not been evicted."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from irrun.debug.paged.calls import Call, Plan
+from irrun.genai.schedule import NewTokens, tables
 
 __all__ = ["wrong_input"]
 
@@ -32,22 +33,15 @@ def wrong_input(plan: Plan, number: int, agrees: Callable[[Sequence[Call]], bool
 
 def _wrong(call: Call) -> Iterator[tuple[str, np.ndarray]]:
     """Yield the inputs that the tokens of a call determine, and that have other values, each corrected."""
-    past = np.array([piece.slot(piece.begin) for piece in call.pieces])
-    counts = [piece.end - piece.begin for piece in call.pieces]
-    expected = {
-        "past_lens": past,
-        "position_ids": np.concatenate([np.arange(piece.begin, piece.end) for piece in call.pieces]),
-        "subsequence_begins": np.cumsum([0, *counts]),
-        "la.past_lens": np.array([piece.begin for piece in call.pieces]),
-    }
-    for name, array in expected.items():
+    new = [NewTokens(range(p.begin, p.end), p.slot(p.begin), (), p.begin) for p in call.pieces]
+    expected = {**tables(new), "la.past_lens": np.array([piece.begin for piece in call.pieces])}
+    for name in ("past_lens", "position_ids", "subsequence_begins", "la.past_lens"):
         given = call.inputs.get(name)
-        if given is not None and not np.array_equal(given, array):
-            yield name, array.astype(given.dtype)
-    longest = call.inputs.get("max_context_len")
-    most = int((past + counts).max())
+        if given is not None and not np.array_equal(given, expected[name]):
+            yield name, expected[name].astype(given.dtype)
+    longest, most = call.inputs.get("max_context_len"), expected["max_context_len"]
     if longest is not None and longest < most:
-        yield "max_context_len", np.array(most, longest.dtype)
+        yield "max_context_len", most.astype(longest.dtype)
 
 
 def _said(name: str, given: np.ndarray, corrected: np.ndarray) -> str:
