@@ -15,7 +15,7 @@ from irrun.fast.machine.memory import address_of, data_address, row_at
 from irrun.fast.machine.processor import ROWS, compiled
 from irrun.fast.machine.sharing import share
 from irrun.fast.normalization import weigh
-from irrun.fast.panels import MAX_SUMMED_ROWS, WIDTH, multiply_panel
+from irrun.fast.panels import MAX_SUMMED_ROWS, WIDTH, multiply_half, multiply_panel
 from irrun.kernels import attention as by_numpy
 from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.threads import threads
@@ -187,13 +187,14 @@ def _attend(
                     row[j] = _HIDDEN
                 factors[i] = _ONE / weigh(row)
             for start in range(0, seen, MAX_SUMMED_ROWS):
-                count = min(MAX_SUMMED_ROWS, seen - start)
+                count, at = min(MAX_SUMMED_ROWS, seen - start), address_of(weights) + 4 * start
                 for panel in range(wide):
                     b = address_of(values) + panel * values.strides[0] + 4 * start * WIDTH
-                    multiply_panel(
-                        values, address_of(weights) + 4 * start, columns, b, 0, address_of(sums) + 4 * panel * WIDTH,
-                        wide * WIDTH, high, count, start > 0,
-                    )  # fmt: skip
+                    c, ldc, adds = address_of(sums) + 4 * panel * WIDTH, wide * WIDTH, start > 0
+                    if width - panel * WIDTH <= WIDTH // 2:
+                        multiply_half(values, at, columns, b, 0, c, ldc, high, count, adds)
+                    else:
+                        multiply_panel(values, at, columns, b, 0, c, ldc, high, count, adds)
             for i in range(high):
                 place = places[3, head] + 4 * (top + i) * steps[3]
                 _copy(address_of(sums) + 4 * i * wide * WIDTH, place, width, factors[i])

@@ -15,6 +15,7 @@ from irrun.fast.machine.processor import VECTOR, VECTORS, has
 
 __all__ = [
     "FORMS",
+    "HALF",
     "WIDTH",
     "Form",
     "at",
@@ -28,6 +29,8 @@ __all__ = [
 
 WIDTH: Final = VECTOR * VECTORS
 """Columns of a panel."""
+HALF: Final = VECTORS // 2
+"""Vectors of half a panel."""
 
 _F32: Final = ir.FloatType()
 _I64: Final = ir.IntType(64)
@@ -87,24 +90,25 @@ The keys are names of dtypes."""
 
 
 def _multiply_block(
-    context: Any, rows: Any, panels: Any, weights: Any, a: Any, lda: Any, b: Any, ldb: Any, c: Any, ldc: Any,
+    context: Any, rows: Any, vectors: Any, weights: Any, a: Any, lda: Any, b: Any, ldb: Any, c: Any, ldc: Any,
     depth: Any, adds: Any,
 ) -> Any:  # fmt: skip
-    """Multiply ``rows`` rows of ``a`` by ``panels`` panels of ``b``, and store the results in ``c`` or add them to it.
+    """Multiply ``rows`` rows of ``a`` by panels of ``b``, and store the results in ``c`` or add them to it.
 
-    ``rows`` and ``panels`` are literals. ``a``, ``b`` and ``c`` are addresses. The rows of ``a`` and ``c`` are ``lda``
+    ``rows`` and ``vectors`` are literals: the vectors of a row of results are those of one or more panels, or the first
+    ones of a panel. ``a``, ``b`` and ``c`` are addresses. The rows of ``a`` and ``c`` are ``lda``
     and ``ldc`` floats apart. A panel has ``depth`` > 0 rows of ``VECTORS`` vectors, and the next panel begins ``ldb``
     bytes further. The dtype of the array ``weights``, of which nothing else matters, says how a panel is stored: see
     ``FORMS``.
     """
-    shape = literal(rows), literal(panels)
+    shape = literal(rows), literal(vectors)
     form = FORMS[weights.dtype.name]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         _block(builder, shape, form, *arguments[3:])
         return context.get_dummy_value()
 
-    return types.void(rows, panels, weights, a, lda, b, ldb, c, ldc, depth, adds), generate
+    return types.void(rows, vectors, weights, a, lda, b, ldb, c, ldc, depth, adds), generate
 
 
 multiply_block: Final[Callable[..., None]] = emitted(_multiply_block, prefer_literal=True)
@@ -137,14 +141,14 @@ def _sums(
     depth: ir.Value,
 ) -> list[list[ir.Value]]:
     """Multiply rows by panels, and return the vectors of the results of each row: see ``_multiply_block``."""
-    rows, panels = shape
+    rows, count = shape
     begins = [at(builder, a, builder.mul(lda, int64(4 * row)), _F32) for row in range(rows)]
     before, loop, done = builder.block, builder.append_basic_block("depth"), builder.append_basic_block("done")
     builder.branch(loop)
     builder.position_at_end(loop)
     k, address = builder.phi(_I64), builder.phi(_I64)
-    sums = [[builder.phi(_FLOATS) for _ in range(panels * VECTORS)] for _ in range(rows)]
-    places = [builder.add(address, builder.mul(ldb, int64(panel))) for panel in range(panels)]
+    sums = [[builder.phi(_FLOATS) for _ in range(count)] for _ in range(rows)]
+    places = [builder.add(address, builder.mul(ldb, int64(panel))) for panel in range(-(-count // VECTORS))]
     if rows == 1:
         for place in places:
             _fetch_ahead(builder, place, _row_bytes(form))
@@ -222,7 +226,7 @@ def _codes(
         group = loop.index
         begin = builder.add(a, builder.mul(builder.mul(group, size), int64(4)))
         codes = builder.add(b, builder.mul(builder.mul(group, size), int64(_row_bytes(form))))
-        raw = _sums(builder, shape, form, begin, lda, codes, ldb, size)
+        raw = _sums(builder, (rows, panels * VECTORS), form, begin, lda, codes, ldb, size)
         first = builder.icmp_signed("==", group, int64(0))
         for panel in range(panels):
             place = builder.add(group, builder.mul(groups, int64(panel)))

@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from irrun.fast.block import WIDTH, multiply_block
+from irrun.fast.block import HALF, WIDTH, multiply_block
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import address_of, data_address, row_at
-from irrun.fast.machine.processor import ROWS, compiled
+from irrun.fast.machine.processor import ROWS, VECTORS, compiled
 from irrun.opdef import Epilogue
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "WIDTH",
     "after",
     "finish",
+    "multiply_half",
     "multiply_panel",
     "multiply_panels",
     "multiply_part",
@@ -26,6 +27,8 @@ __all__ = [
 
 FEW_ROWS: Final = 64
 """With fewer rows, threads share the columns of a product, not its rows."""
+_FOUR_PANELS: Final = 4 * VECTORS
+"""Vectors of four panels."""
 MAX_SUMMED_ROWS: Final = 768
 """The most rows of the constant matrix that a block sums up at once, so that a panel stays in the second-level cache.
 With half as many, a product of depth 768 takes 4 % longer, because it reads its sums again."""
@@ -39,18 +42,30 @@ def multiply_panel(
 ) -> None:
     """Multiply rows by a panel (see ``multiply_block``)."""
     while rows >= ROWS:
-        multiply_block(ROWS, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+        multiply_block(ROWS, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds)
         a, c, rows = a + 4 * ROWS * lda, c + 4 * ROWS * ldc, rows - ROWS
     if rows == 1:
-        multiply_block(1, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+        multiply_block(1, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds)
     elif rows == 2:
-        multiply_block(2, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+        multiply_block(2, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds)
     elif rows == 3:
-        multiply_block(3, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+        multiply_block(3, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds)
     elif rows == 4:
-        multiply_block(4, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+        multiply_block(4, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds)
     elif rows == 5:
-        multiply_block(5, 1, panels, a, lda, b, ldb, c, ldc, depth, adds)
+        multiply_block(5, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds)
+
+
+@compiled
+def multiply_half(
+    panels: np.ndarray, a: int, lda: int, b: int, ldb: int, c: int, ldc: int, rows: int, depth: int, adds: bool
+) -> None:
+    """Multiply rows by the first half of a panel (see ``multiply_block``)."""
+    while rows >= ROWS:
+        multiply_block(ROWS, HALF, panels, a, lda, b, ldb, c, ldc, depth, adds)
+        a, c, rows = a + 4 * ROWS * lda, c + 4 * ROWS * ldc, rows - ROWS
+    for row in range(rows):
+        multiply_block(1, HALF, panels, a + 4 * row * lda, lda, b, ldb, c + 4 * row * ldc, ldc, depth, adds)
 
 
 _NO_MINIMUM: Final = np.float32(-np.inf)
@@ -123,10 +138,12 @@ def multiply_panels(
                 width = min(WIDTH, columns - column)
                 if height == 1 and column + 4 * WIDTH <= columns:
                     # a single row leaves registers for four panels, which are read from memory at the same time
-                    multiply_block(1, 4, panels, at, lda, b, ldb, c, ldc, end - begin, adds)
+                    multiply_block(1, _FOUR_PANELS, panels, at, lda, b, ldb, c, ldc, end - begin, adds)
                     width = 4 * WIDTH
                 elif width == WIDTH:
                     multiply_panel(panels, at, lda, b, ldb, c, ldc, height, end - begin, adds)
+                elif width == WIDTH // 2:
+                    multiply_half(panels, at, lda, b, ldb, c, ldc, height, end - begin, adds)
                 else:
                     for row in range(0, height, ROWS):
                         count = min(ROWS, height - row)

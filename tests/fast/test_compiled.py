@@ -23,6 +23,7 @@ from irrun.fast.arithmetic import outer
 from irrun.fast.product import WIDTH, PackedMatrix
 
 RANDOM = np.random.default_rng(0)
+HALF = WIDTH // 2
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -41,7 +42,9 @@ def assert_product(result: np.ndarray, a: np.ndarray, matrix: np.ndarray) -> Non
 
 @pytest.mark.parametrize("halves", [False, True])
 @pytest.mark.parametrize("depth", [1, 2, 31, 385, 800])
-@pytest.mark.parametrize("columns", [1, WIDTH - 1, WIDTH, WIDTH + 1, 4 * WIDTH, 5 * WIDTH + 3])
+@pytest.mark.parametrize(
+    "columns", [1, HALF - 1, HALF, HALF + 1, WIDTH - 1, WIDTH, WIDTH + 1, 4 * WIDTH, 5 * WIDTH + 3, 5 * WIDTH + HALF]
+)
 def test_products(halves: bool, depth: int, columns: int) -> None:
     """Every number of rows that a block may have, parts of the depth and of a panel, and rows that lie apart."""
     matrix = rounded(normal(depth, columns)) if halves else normal(depth, columns) + np.float32(1e-5)
