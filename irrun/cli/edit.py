@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, Final
 
 import click
@@ -20,7 +21,8 @@ from irrun.cli._samples import samples
 from irrun.diagnostics import ModelError
 from irrun.ir.parse import Parsed
 from irrun.ir.write import save_model
-from irrun.model import Model, Shapes
+from irrun.model import VERSIONS, Model, Shapes
+from irrun.opdef.revisions import RELEASES
 from irrun.running.live import default_max_memory
 from irrun.surgery import (
     Step,
@@ -35,8 +37,11 @@ from irrun.surgery import (
     rename_layer,
     rename_output,
     require_equal,
+    require_equal_on,
     reshape,
     simplify,
+    upgrade,
+    with_version,
 )
 
 __all__ = ["command"]
@@ -58,11 +63,37 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
     return pairs
 
 
-def _opset(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+_NEWEST: Final = "newest"
+"""The value of ``--opset`` for the newest version of each operation."""
+
+
+def _opset(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
+    if value == _NEWEST:
+        return value
     match = None if value is None else re.fullmatch(r"(?:opset)?(\d{1,2})", value)
     if value is not None and (match is None or int(match[1]) < 1):
-        raise click.BadParameter(f"{value} is not an operation set; write its number, such as 13", ctx, param)
+        raise click.BadParameter(
+            f"{value} is not an operation set; write its number, such as 13, or {_NEWEST}", ctx, param
+        )
     return int(match[1]) if match else None
+
+
+_OPENVINO: Final = "openvino"
+_DEFAULT_SIDE: Final = f"{_OPENVINO}[precision=f32]"
+_FIRST_V11: Final = "2022.1"
+"""The first release of OpenVINO that reads IR version 11."""
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    """Return year and number of a release."""
+    return tuple(int(number) for number in release.split(".")[:2])
+
+
+def _target(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    match = None if value is None else re.fullmatch(r"openvino==(\d{4}\.\d)(\.\d)?", value.replace(" ", ""))
+    if value is not None and (match is None or _numbers(match[1]) < _numbers(RELEASES[1])):
+        raise click.BadParameter(f"{value} is not a release; write it as openvino==2023.3", ctx, param)
+    return _numbers(match[1]) if match else None
 
 
 def _pairs_option(name: str, metavar: str, help: str) -> Any:
@@ -93,10 +124,30 @@ def _pairs_option(name: str, metavar: str, help: str) -> Any:
 @click.option("--fold", is_flag=True, help="Store values that depend only on constants.")
 @click.option("--simplify", is_flag=True, help="Merge equal constants and layers, and drop layers that have no effect.")
 @click.option("--drop-unused", is_flag=True, help="Drop layers that no output depends on. Inputs stay.")
-@click.option("--opset", metavar="N", callback=_opset, help="Write no operation set newer than N, such as 13.")
+@click.option(
+    "--opset",
+    metavar="N|newest",
+    callback=_opset,
+    help="Write no operation set newer than N, such as 13, or the newest version of each operation.",
+)
+@click.option(
+    "--target",
+    metavar="openvino==RELEASE",
+    callback=_target,
+    help="Write what a release of OpenVINO reads, such as openvino==2023.3: its operation sets and its IR version.",
+)
+@click.option("--ir-version", type=click.Choice([str(v) for v in VERSIONS]), help="Write this version of the IR.")
 @shape_option()
 @input_option(" The result is compared with the model before the edits.")
-@click.option("--no-verify", is_flag=True, help="Do not run the original and the result on random inputs.")
+@click.option("--no-verify", is_flag=True, help="Do not run the original and the result.")
+@click.option(
+    "--verify-on",
+    "sides",
+    metavar="ENGINE",
+    multiple=True,
+    help="Also run both there, such as openvino[python=PATH]. May be repeated. "
+    "[default: openvino[precision=f32], if installed]",
+)
 @click.option("-o", "--output", metavar="OUT.xml", required=True, help="The .xml to write, with its .bin next to it.")
 @force_option
 @format_option("text", "json", is_long=True)
@@ -109,14 +160,16 @@ def command(
     form: str,
     shapes: Shapes,
     no_verify: bool,
+    sides: Sequence[str],
     **edits: Any,
 ) -> int:
     """Rename, expose, merge, fold, simplify, or write older operation sets.
 
     The edits are made in the order of the options below, --shape first. Elements that irrun does not use, such as
-    rt_info, are kept. Before the result is written, it and the original are run on the same inputs, and every bit of
-    their outputs must be equal. Inputs that are not passed with -i are random. A layer in a body is named with its
-    path, such as loop/total.
+    rt_info, are kept. Before the result is written, it and the original are run on the same inputs, in irrun and in
+    OpenVINO if that is installed. In irrun, every bit of their outputs must be equal; with --opset and --target, and in
+    other engines, they may be rounded otherwise. Inputs that are not passed with -i are random. A layer in a body is
+    named with its path, such as loop/total.
     """
     model_to_write(output, "-o", force=force)
     if not edits["other"] and (edits["connect"] or edits["keep"]):
@@ -130,18 +183,27 @@ def command(
         other = _model(edits["other"], None)
         whole = _merged(whole, other, edits["connect"] or None, edits["keep"], None if no_verify else inputs)
     edited, steps = _edited(whole, edits)
+    ran: list[str] = []
     if not no_verify:
         reference = original(whole, [_exposed(text)[0] for text in edits["exposed"]])
-        require_equal(reference, edited, feeds=_feeds(whole, inputs))
+        rounding = edits["opset"] is not None or edits["target"] is not None
+        require_equal(reference, edited, feeds=_feeds(whole, inputs), rounding=rounding)
+        sides = sides or [_DEFAULT_SIDE] * (find_spec(_OPENVINO) is not None)
+        ran = [
+            engine for side in sides if (engine := require_equal_on(side, whole, edited, feeds=_feeds(whole, inputs)))
+        ]
     save_model(edited, output, compact=True)
     if form == "json":
         simplified = [{"step": step.name, "layers": step.layers, "bytes": step.bytes} for step in steps]
-        _terminal.print_json({**written(edited, output), "simplified": simplified, "verified": not no_verify})
+        _terminal.print_json(
+            {**written(edited, output), "simplified": simplified, "verified": not no_verify, "engines": ran}
+        )
         return 0
     names = ", ".join(p.name for p in edited.parameters) or "none"
     outputs = ", ".join(edited.result_name(r) for r in edited.results) or "none"
     given = "the inputs" if inputs else f"{_VERIFIED_SAMPLES} random inputs"
-    proof = "not verified" if no_verify else f"equal to the original on {given}"
+    also = f", also in {', '.join(ran)}" if ran else ""
+    proof = "not verified" if no_verify else f"equal to the original on {given}{also}"
     message = f"wrote {output}: {counted(len(edited.layers), 'layer')}; inputs {names}; outputs {outputs}; {proof}"
     console = _terminal.console(stderr=True)
     if edits["simplify"]:
@@ -206,7 +268,20 @@ def _edited(model: Model, edits: Mapping[str, Any]) -> tuple[Model, tuple[Step, 
         model, steps = simplified.model, simplified.steps
     if edits["drop_unused"]:
         model = drop_unused(model)
-    return (model if edits["opset"] is None else downgrade(model, edits["opset"])), steps
+    return _converted(model, edits), steps
+
+
+def _converted(model: Model, edits: Mapping[str, Any]) -> Model:
+    """Return the model in the operation sets and in the version of the IR that the options name."""
+    opset, release = edits["opset"], edits["target"]
+    if release is not None:
+        model = downgrade(model, max(number for number, first in RELEASES.items() if _numbers(first) <= release))
+    if opset is not None:
+        model = upgrade(model) if opset == _NEWEST else downgrade(model, opset)
+    version = edits["ir_version"]
+    if version is None and release is not None and release < _numbers(_FIRST_V11):
+        version = min(VERSIONS)
+    return model if version is None else with_version(model, int(version))
 
 
 def _exposed(text: str) -> tuple[str, str | None]:

@@ -1,35 +1,51 @@
-"""Write a model in the operation sets that an older OpenVINO reads."""
+"""Write a model in other operation sets: those that an older OpenVINO reads, or the newest."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from irrun.api import PathLike, as_model
-from irrun.inference.bind import bind, opset_of
+from irrun.diagnostics import ModelError, Refused
+from irrun.inference.bind import LATEST_OPSET, bind, bind_all, opset_of
+from irrun.inference.layer import infer
+from irrun.inference.propagate import needed, site
 from irrun.inference.settled import settled
-from irrun.model import Layer, Model, is_constant
+from irrun.inference.trace import Trace
+from irrun.model import Edge, Layer, Model, is_constant
+from irrun.model.weights import Weights
 from irrun.opdef import Op, is_custom, resolve
+from irrun.surgery._decompositions import decomposed
 from irrun.surgery._models import rebuilt, refused
+from irrun.surgery._splicing import spliced
+from irrun.surgery._unused import drop_unused
 
-__all__ = ["downgrade"]
+__all__ = ["downgrade", "upgrade"]
 
 
 def downgrade(model: Model | PathLike, opset: int) -> Model:
     """Return the model with no operation set newer than ``opset``, also inside bodies.
 
     A layer gets the newest version of its operation that ``opset`` has. Attributes that this version lacks are left out
-    if they have their defaults. Layers of custom operations stay. Raises ModelError (IR608) for a layer that the older
-    operation sets cannot say: the operation or an attribute came later, the inputs mean something else, or the outputs
-    would have other types or shapes.
+    if they have their defaults. A layer that this version cannot say becomes several layers of older operations, where
+    irrun knows such a decomposition: its values may be rounded otherwise. Layers of custom operations stay. Raises
+    ModelError (IR608) for a layer that the older operation sets cannot say: the operation or an attribute came later,
+    the inputs mean something else, or the outputs would have other types or shapes.
     """
     model = as_model(model)
-    older = rebuilt(model, _layers(model, opset))
+    blob = bytearray() if model.weights is None else bytearray(model.weights.data)
+    size = len(blob)
+    layers, edges = _downgraded(model, Trace(model), opset, blob)
+    older = rebuilt(model, layers, edges, model.weights if len(blob) == size else Weights(data=bytes(blob)))
+    if len(older.layers) != len(model.layers) or len(blob) != size:
+        older = drop_unused(older)
     before, after = settled(model), settled(older)
     for (id, position), value in before.items():
         now = after.get((id, position))
-        if now is None or now.type is not value.type or str(now.shape) != str(value.shape):
+        if id in older.layers and (now is None or now.type is not value.type or str(now.shape) != str(value.shape)):
             layer = model.layers[id]
+            if len(older.layers[id].outputs) < len(layer.outputs):
+                continue  # several layers compute the outputs
             version = older.layers[id].version
             message = f'{layer.type} "{layer.name}" gives {value.type} {value.shape} in {layer.version}, but '
             message += f"{now.type} {now.shape} in {version}" if now else f"nothing in {version}"
@@ -37,13 +53,64 @@ def downgrade(model: Model | PathLike, opset: int) -> Model:
     return older
 
 
-def _layers(model: Model, opset: int) -> dict[int, Layer]:
-    """Return the layers of a model or body in the versions of ``opset``."""
+def upgrade(model: Model | PathLike) -> Model:
+    """Return the model in which each layer has the newest version of its operation that says the same, bodies included.
+
+    A layer keeps its version if a newer one has other inputs, outputs or attributes that it does not write.
+    """
+    model = as_model(model)
+    return rebuilt(model, _upgraded(model))
+
+
+def _downgraded(model: Model, trace: Trace, opset: int, blob: bytearray) -> tuple[dict[int, Layer], Sequence[Edge]]:
+    """Return the layers and edges of a model or body in the versions of ``opset``. Append constants to ``blob``."""
     layers: dict[int, Layer] = {}
+    parts: dict[int, Model] = {}
     for id, layer in model.layers.items():
-        bodies = {tag: replace(body, layers=_layers(body, opset)) for tag, body in layer.bodies.items()}
-        layers[id] = replace(_older(model, layer, opset), bodies=bodies)
-    return layers
+        bodies = {}
+        for tag, body in layer.bodies.items():
+            inside, edges = _downgraded(body, trace.bodies(id)[tag], opset, blob)
+            bodies[tag] = replace(body, layers=inside, edges=tuple(edges))
+        try:
+            layers[id] = replace(_inferred(model, trace, _older(model, layer, opset)), bodies=bodies)
+        except ModelError as error:
+            part = _decomposed(model, trace, layer, opset)
+            if part is None:
+                raise error from None
+            layers[id], parts[id] = layer, part
+    return spliced(replace(model, layers=layers), parts, blob) if parts else (layers, model.edges)
+
+
+def _decomposed(model: Model, trace: Trace, layer: Layer, opset: int) -> Model | None:
+    """Return what computes the same as a layer in ``opset``, or None if irrun knows no such decomposition."""
+    op = trace.ops[layer.id]
+    inputs = [None if feed is None else trace.values.get(feed) for feed in model.feeds[layer.id]]
+    part = None if op is None else decomposed(layer, op, inputs)
+    if part is None:
+        return None
+    results = [part.feeds[result.id][0] for result in part.results]
+    values = Trace(part).values
+    types = [values[feed].type for feed in results if feed is not None]
+    if types != [trace.values[layer.id, at].type for at in range(len(layer.outputs))]:
+        return None
+    written = {inside.id: inside if own is None else _explicit(inside, type(own)) for inside, own, _ in bind_all(part)}
+    try:
+        return downgrade(rebuilt(part, written), opset)
+    except ModelError:
+        return None
+
+
+def _inferred(model: Model, trace: Trace, layer: Layer) -> Layer:
+    """Return a layer of another version. Raises ModelError (IR608) if this version refuses the inputs."""
+    op, _ = bind(model, layer)
+    inputs = [None if feed is None else trace.values.get(feed) for feed in model.feeds[layer.id]]
+    if op is not None and layer.version != model.layers[layer.id].version:
+        try:
+            infer(op, site(layer), inputs, needed(op, model, layer))
+        except Refused as error:
+            message = f'{op.type}-{op.since} cannot say {layer.type} "{layer.name}": {error.message}'
+            raise refused(model, message, "replace the layer, or choose a later opset", layer) from None
+    return layer
 
 
 def _older(model: Model, layer: Layer, opset: int) -> Layer:
@@ -92,3 +159,56 @@ def _attributes(layer: Layer, op: Op, cls: type[Op]) -> Mapping[str, str] | str:
         elif getattr(op, field) != type(op).attributes[field].default:
             return f'{name}="{text}"'
     return kept
+
+
+def _upgraded(model: Model) -> dict[int, Layer]:
+    """Return the layers of a model or body in the newest versions that say the same."""
+    layers: dict[int, Layer] = {}
+    for id, layer in model.layers.items():
+        bodies = {tag: replace(body, layers=_upgraded(body)) for tag, body in layer.bodies.items()}
+        layers[id] = replace(_newer(model, layer), bodies=bodies)
+    return layers
+
+
+def _newer(model: Model, layer: Layer) -> Layer:
+    """Return a layer in the newest version that says the same."""
+    op, _ = bind(model, layer)
+    if op is None or is_custom(type(op)) or opset_of(layer.version) is None:
+        return layer
+    for opset in range(LATEST_OPSET, op.since, -1):
+        cls = resolve(op.type, opset)
+        newer = replace(layer, version=f"opset{opset}")
+        if cls is None or cls.since != opset or not _says(cls, op, len(layer.inputs)):
+            continue
+        bound, problems = bind(model, newer)
+        if bound is not None and not problems:
+            return _explicit(newer, cls)
+    return layer
+
+
+def _explicit(layer: Layer, cls: type[Op]) -> Layer:
+    """Return a layer that also writes the attributes with defaults: OpenVINO requires some of them."""
+    attributes = dict(layer.attributes)
+    for attribute in cls.attributes.values():
+        text = "" if attribute.required else _text(attribute.default)
+        if text and not attributes.keys() & {attribute.name, *attribute.aliases}:
+            attributes[attribute.name] = text
+    return replace(layer, attributes=attributes)
+
+
+def _text(value: object) -> str:
+    """Return the default of an attribute as an IR writes it; an empty text for None and for no numbers."""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _says(cls: type[Op], op: Op, inputs: int) -> bool:
+    """Return whether a version of an operation has the inputs, the attributes and the defaults of another version."""
+    own, newer = ([port.name for port in of.inputs][:inputs] for of in (type(op), cls))
+    if own != newer or cls.outputs != type(op).outputs:
+        return False
+    return all(
+        name in cls.attributes and cls.attributes[name].default == attribute.default
+        for name, attribute in type(op).attributes.items()
+    )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 
+import irrun.engines as engines
 from irrun.api import PathLike, as_model, compile
 from irrun.diagnostics import IrrunError
 from irrun.inference.unseeded import unseeded_behind
+from irrun.ir.write import save_model
 from irrun.model import Model
 from irrun.running.executor import Outputs
 from irrun.running.generate import draw
@@ -18,7 +22,7 @@ from irrun.surgery._merging import links
 from irrun.surgery._models import refused
 from irrun.surgery._names import find_value
 
-__all__ = ["Reference", "merged", "original", "require_equal"]
+__all__ = ["Reference", "is_close", "merged", "original", "require_equal", "require_equal_on"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +80,19 @@ def require_equal(
     *,
     samples: int = 2,
     feeds: Iterable[Mapping[int, np.ndarray]] | None = None,
+    rounding: bool = False,
 ) -> None:
     """Run an edited model, and raise ModelError (IR608) if an output differs from the reference.
 
     The inputs are random in each of the ``samples``. ``feeds`` are samples in their place: arrays by position, where
     an input that is missing is random. Both run with the kernels that define the operations, so that every bit must be
-    equal. Each sample begins in the initial state. A stateful model then runs again on the same inputs, unless the
-    original refuses these in its new state.
+    equal, or with ``rounding`` every value within the limit of ``is_close``. Each sample begins in the initial state. A
+    stateful model then runs again on the same inputs, unless the original refuses these in its new state.
     """
     edited = as_model(edited)
     executable = compile(edited, exact=True)
-    none: Mapping[int, np.ndarray] = {}
     compared = 0
-    for seed, given in enumerate([none] * samples if feeds is None else feeds):
-        taken: dict[int | str, np.ndarray] = {**given}
-        drawn = {**draw(edited, seed, given=taken), **given}
-        arrays = [drawn[i] for i in range(len(edited.parameters))]
+    for arrays in _inputs(edited, samples, feeds):
         reference.restart()
         executable.restart()
         try:
@@ -102,24 +103,118 @@ def require_equal(
             help = "pass inputs that it takes (-i NAME=SPEC), or leave the verification out (--no-verify)"
             raise refused(edited, message, help) from None
         compared += len(expected)
-        _require_same(edited, executable(arrays), expected)
+        _require_same(edited, executable(arrays), expected, rounding)
         if executable.state:
             with suppress(IrrunError):
                 expected = None
                 expected = reference(arrays)
             if expected is not None:
-                _require_same(edited, executable(arrays), expected)
+                _require_same(edited, executable(arrays), expected, rounding)
     if not compared:
         message = "there is no sample or no output, so that the edit cannot be verified"
         raise refused(edited, message, "pass a sample, or leave the verification out (--no-verify)")
 
 
-def _require_same(edited: Model, outputs: Outputs, expected: Sequence[np.ndarray]) -> None:
-    """Raise ModelError (IR608) if an output differs from the expected one in a bit."""
+def _inputs(model: Model, samples: int, feeds: Iterable[Mapping[int, np.ndarray]] | None) -> Iterator[list[np.ndarray]]:
+    """Yield the inputs of each sample in order: those of ``feeds``, and random ones in the place of missing ones."""
+    none: Mapping[int, np.ndarray] = {}
+    for seed, given in enumerate([none] * samples if feeds is None else feeds):
+        taken: dict[int | str, np.ndarray] = {**given}
+        drawn = {**draw(model, seed, given=taken), **given}
+        yield [drawn[i] for i in range(len(model.parameters))]
+
+
+def require_equal_on(
+    side: str,
+    whole: Model | PathLike,
+    edited: Model | PathLike,
+    *,
+    samples: int = 2,
+    feeds: Iterable[Mapping[int, np.ndarray]] | None = None,
+) -> str:
+    """Run a model and its edit in an engine on the inputs that ``require_equal`` takes. Return the engine's name.
+
+    ``side`` names the engine, such as ``openvino[python=PATH]``. Each output of the original must have the type, the
+    shape and, within the limit of ``is_close``, the values of the output of the edited model at its position. The name
+    is empty if the engine does not run the original. Raises ModelError (IR608) if an output differs or the engine
+    refuses the edited model, and EngineError if the engine does not start.
+    """
+    whole, edited = as_model(whole), as_model(edited)
+    inputs = list(_inputs(whole, samples, feeds))
+    with engines.private_folder() as folder, engines.open(side) as engine:
+        runs = []
+        for name, model in (("original", whole), ("edited", edited)):
+            path = folder / f"{name}.xml"
+            save_model(model, path, compact=True)
+            if isinstance(found := _runs(engine, path, model, inputs), str):
+                if name == "original":
+                    return ""
+                message = f"{engine.name} runs the original, but refuses the result: {found}"
+                raise refused(edited, message, "name another edit, or leave the verification out (--no-verify)")
+            runs.append(found)
+        for before, after in zip(*runs):
+            _require_same(edited, after, before, True, engine.name)
+        return engine.name
+
+
+def _runs(
+    engine: engines.Engine, path: Path, model: Model, inputs: Sequence[Sequence[np.ndarray]]
+) -> list[list[np.ndarray]] | str:
+    """Return the outputs of each run of a model in an engine, two for each sample if it has state; or a refusal."""
+    loaded = engine.load(path)
+    if not isinstance(loaded, engines.Loaded):
+        return _reason(loaded)
+    runs: list[list[np.ndarray]] = []
+    for arrays in inputs:
+        engine.reset()
+        for _ in range(1 + _has_state(model)):
+            outcome = engine.infer(dict(enumerate(arrays)))
+            if not isinstance(outcome, engines.Outputs):
+                return _reason(outcome)
+            runs.append([output.array for output in outcome.outputs])
+    return runs
+
+
+def _reason(failure: engines.Failure) -> str:
+    if isinstance(failure, engines.Refusal):
+        return " ".join(failure.message.split())
+    return failure.cause if isinstance(failure, engines.Crash) else f"no answer within {failure.seconds:g} s"
+
+
+def _has_state(model: Model) -> bool:
+    return any(layer.type.lower() == "assign" for layer in model.layers.values())
+
+
+def is_close(array: np.ndarray, expected: np.ndarray) -> bool:
+    """Return whether two arrays have one dtype and shape, and values that only rounding makes different.
+
+    Numbers of floating-point types may differ by an eighth of the root of their epsilon (4e-5 in f32, 4e-3 in f16),
+    relative to the largest finite number of ``expected``. Infinities and NaN must be at the same places. Elements of
+    other types must be equal.
+    """
+    if array.dtype != expected.dtype or array.shape != expected.shape:
+        return False
+    if expected.dtype.kind not in "fV":
+        return np.array_equal(array, expected)
+    one, other = array.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(other)
+    if not np.array_equal(one[~finite], other[~finite], equal_nan=True) or not np.isfinite(one[finite]).all():
+        return False
+    limit = np.sqrt(float(ml_dtypes.finfo(expected.dtype).eps)) / 8 * np.abs(other[finite]).max(initial=0)
+    return bool((np.abs(one - other)[finite] <= limit).all())
+
+
+def _require_same(
+    edited: Model, outputs: Outputs | Sequence[np.ndarray], expected: Sequence[np.ndarray], rounding: bool,
+    engine: str = "",
+) -> None:  # fmt: skip
+    """Raise ModelError (IR608) if an output differs from the expected one in a bit, or by more than ``rounding``."""
     for position, array in enumerate(expected):
         other = outputs[position]
         is_same = other.dtype == array.dtype and other.shape == array.shape
         if is_same and np.array_equal(other, array, equal_nan=array.dtype.kind in "fV"):
+            continue
+        if rounding and is_close(other, array):
             continue
         result = edited.results[position]
         name = edited.result_name(result)
@@ -129,5 +224,5 @@ def _require_same(edited: Model, outputs: Outputs, expected: Sequence[np.ndarray
             message += "other random numbers in every run"
             help = "give the layer a global_seed or op_seed, or leave the verification out (--no-verify)"
             raise refused(edited, message, help, layer)
-        message = f'output "{name}" differs from that of the original'
+        message = f'output "{name}" differs from that of the original' + (f" in {engine}" if engine else "")
         raise refused(edited, message, "report this bug in irrun together with the model", result)

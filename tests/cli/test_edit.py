@@ -17,6 +17,13 @@ from places import SAMPLES
 CONVNET = SAMPLES / "convnet.xml"
 
 
+@pytest.fixture(autouse=True)
+def _alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without OpenVINO, unless a test asks for it."""
+    if "ov" not in request.fixturenames:
+        monkeypatch.setattr("irrun.cli.edit.find_spec", lambda name: None)
+
+
 def test_names_and_inner_values(call, tmp_path):
     result = call(
         "edit", CONVNET, "--rename-input", "image=pixels", "--rename-output", "out=classes", "--rename-layer",
@@ -182,3 +189,61 @@ def test_simplifying(call, tmp_path):
         {"step": "layers without effect", "layers": 1, "bytes": 0},
     ]
     assert [layer.type for layer in irrun.read_model("b.xml").layers.values()] == ["Parameter", "Abs", "ReLU", "Result"]
+
+
+def test_the_result_is_run_in_openvino(call, tmp_path, ov):
+    """OpenVINO reads ShapeOf only with the attribute output_type, which has a default in the specification."""
+    x = b.parameter([2, 3], name="x")
+    irrun.save_model(b.model({"y": b.ShapeOf(x, output_type="i64", name="shape")}), tmp_path / "a.xml")
+    result = call("edit", "a.xml", "--rename-layer", "shape=size", "-o", "b.xml")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"equal to the original on 2 random inputs, also in OpenVINO \d{4}\S+ CPU f32$", result.stderr)
+    text = Path("a.xml").read_text()
+    Path("a.xml").write_text(text.replace(' output_type="i64"', ""))
+    result = call("edit", "a.xml", "--rename-layer", "shape=size", "-o", "c.xml")
+    assert result.stderr.endswith("equal to the original on 2 random inputs\n"), "OpenVINO refuses the original"
+    result = call("edit", "a.xml", "--rename-layer", "shape=size", "--verify-on", "openvino[python=no]", "-o", "d.xml")
+    assert (result.exit_code, "IR702" in result.stderr, Path("d.xml").exists()) == (2, True, False)
+
+
+def test_a_result_that_differs_in_an_engine(call, tmp_path, ov, monkeypatch):
+    x = b.parameter([2], name="x")
+    irrun.save_model(b.model({"y": b.ReLU(x, name="r")}), tmp_path / "a.xml")
+    monkeypatch.setattr("irrun.cli.edit.require_equal", lambda *_, **__: None)
+    wrong = b.model({"y": b.Abs(x, name="r")})
+    monkeypatch.setattr("irrun.cli.edit.rename_layer", lambda *_: wrong)
+    result = call("edit", "a.xml", "--rename-layer", "r=s", "-o", "b.xml")
+    assert result.exit_code == 1
+    assert re.search(r'output "y" differs from that of the original in OpenVINO', result.stderr)
+    assert not Path("b.xml").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "version", "newest"),
+    [
+        (["--target", "openvino==2023.0"], 11, 10),
+        (["--target", "openvino==2022.3.0", "--ir-version", "10"], 10, 10),
+        (["--target", "openvino==2022.1"], 11, 6),
+        (["--target", "openvino==2021.4"], 10, 6),
+        (["--opset", "newest"], 11, 13),
+    ],
+)
+def test_targets(call, tmp_path, options, version, newest):
+    """Attention came in 2023.2, GroupNormalization in 2023.1, IsFinite in 2022.3, SoftSign in 2022.2, MVN-6 in 2021.3."""
+    x = b.parameter([2, 4, 3], name="x")
+    y = b.GroupNormalization(b.SoftSign(x), *np.ones((2, 4), np.float32), num_groups=2, epsilon=1e-3)
+    y = b.Select(b.IsFinite(b.SoftPlus(y)), y, x)
+    y = b.ScaledDotProductAttention(y, y, y, causal=False)
+    irrun.save_model(b.model({"y": y}), tmp_path / "a.xml")
+    result = call("edit", "a.xml", *options, "-o", "b.xml")
+    assert result.exit_code == 0, result.output
+    assert "equal to the original on 2 random inputs" in result.stderr
+    model = irrun.read_model("b.xml")
+    assert model.version == version
+    assert max(int(str(layer.version)[5:]) for layer in model.layers.values()) == newest
+
+
+@pytest.mark.parametrize("target", ["openvino", "openvino==2019.3", "openvino==2023.1.0.1", "onnx==1.2"])
+def test_targets_that_are_none(call, target):
+    result = call("edit", CONVNET, "--target", target, "-o", "b.xml")
+    assert (result.exit_code, f"{target} is not a release" in result.stderr) == (2, True)
