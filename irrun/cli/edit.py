@@ -16,13 +16,12 @@ from irrun.checking.checker import check
 from irrun.checking.facts import written
 from irrun.cli import _completion, _terminal
 from irrun.cli._input_options import input_option, shape_option
-from irrun.cli._options import force_option, format_option, model_to_write, plugin_option, weights_option
+from irrun.cli._options import force_option, format_option, model_to_write, plugin_option, target_option, weights_option
 from irrun.cli._samples import samples
 from irrun.diagnostics import ModelError
 from irrun.ir.parse import Parsed
 from irrun.ir.write import save_model
 from irrun.model import VERSIONS, Model, Shapes
-from irrun.opdef.revisions import RELEASES
 from irrun.running.live import default_max_memory
 from irrun.surgery import (
     Step,
@@ -43,6 +42,7 @@ from irrun.surgery import (
     upgrade,
     with_version,
 )
+from irrun.targets import RELEASES, has_operation, newest_opset, parse_target
 
 __all__ = ["command"]
 
@@ -80,20 +80,6 @@ def _opset(ctx: click.Context, param: click.Parameter, value: str | None) -> int
 
 _OPENVINO: Final = "openvino"
 _DEFAULT_SIDE: Final = f"{_OPENVINO}[precision=f32]"
-_FIRST_V11: Final = "2022.1"
-"""The first release of OpenVINO that reads IR version 11."""
-
-
-def _numbers(release: str) -> tuple[int, ...]:
-    """Return year and number of a release."""
-    return tuple(int(number) for number in release.split(".")[:2])
-
-
-def _target(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    match = None if value is None else re.fullmatch(r"openvino==(\d{4}\.\d)(\.\d)?", value.replace(" ", ""))
-    if value is not None and (match is None or _numbers(match[1]) < _numbers(RELEASES[1])):
-        raise click.BadParameter(f"{value} is not a release; write it as openvino==2023.3", ctx, param)
-    return _numbers(match[1]) if match else None
 
 
 def _pairs_option(name: str, metavar: str, help: str) -> Any:
@@ -130,12 +116,7 @@ def _pairs_option(name: str, metavar: str, help: str) -> Any:
     callback=_opset,
     help="Write no operation set newer than N, such as 13, or the newest version of each operation.",
 )
-@click.option(
-    "--target",
-    metavar="openvino==RELEASE",
-    callback=_target,
-    help="Write what a release of OpenVINO reads, such as openvino==2023.3: its operation sets and its IR version.",
-)
+@target_option
 @click.option("--ir-version", type=click.Choice([str(v) for v in VERSIONS]), help="Write this version of the IR.")
 @shape_option()
 @input_option(" The result is compared with the model before the edits.")
@@ -186,7 +167,7 @@ def command(
     ran: list[str] = []
     if not no_verify:
         reference = original(whole, [_exposed(text)[0] for text in edits["exposed"]])
-        rounding = edits["opset"] is not None or edits["target"] is not None
+        rounding = edits["opset"] is not None or bool(edits["targets"])
         require_equal(reference, edited, feeds=_feeds(whole, inputs), rounding=rounding)
         sides = sides or [_DEFAULT_SIDE] * (find_spec(_OPENVINO) is not None)
         ran = [
@@ -273,15 +254,20 @@ def _edited(model: Model, edits: Mapping[str, Any]) -> tuple[Model, tuple[Step, 
 
 def _converted(model: Model, edits: Mapping[str, Any]) -> Model:
     """Return the model in the operation sets and in the version of the IR that the options name."""
-    opset, release = edits["opset"], edits["target"]
-    if release is not None:
-        model = downgrade(model, max(number for number, first in RELEASES.items() if _numbers(first) <= release))
-    if opset is not None:
-        model = upgrade(model) if opset == _NEWEST else downgrade(model, opset)
-    version = edits["ir_version"]
-    if version is None and release is not None and release < _numbers(_FIRST_V11):
-        version = min(VERSIONS)
-    return model if version is None else with_version(model, int(version))
+    if edits["targets"]:
+        targets = [parse_target(text) for text in edits["targets"]]
+        if device := next((target.text for target in targets if target.device != "CPU"), None):
+            message = f"{device} names no release; write a release, such as openvino==2024.6"
+            raise click.BadParameter(message, param_hint="--target")
+        releases = sorted({release for target in targets for release in target.releases}, key=RELEASES.index)
+
+        def is_lacking(type: str, opset: int) -> bool:
+            return not all(has_operation(release, type, opset) for release in releases)
+
+        model = downgrade(model, newest_opset(releases[0]), is_lacking)
+    if edits["opset"] is not None:
+        model = upgrade(model) if edits["opset"] == _NEWEST else downgrade(model, edits["opset"])
+    return model if edits["ir_version"] is None else with_version(model, int(edits["ir_version"]))
 
 
 def _exposed(text: str) -> tuple[str, str | None]:

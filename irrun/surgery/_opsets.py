@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from irrun.api import PathLike, as_model
 from irrun.diagnostics import ModelError, Refused
@@ -23,8 +23,12 @@ from irrun.surgery._unused import drop_unused
 __all__ = ["downgrade", "upgrade"]
 
 
-def downgrade(model: Model | PathLike, opset: int) -> Model:
-    """Return the model with no operation set newer than ``opset``, also inside bodies.
+Lacks = Callable[[str, int], bool]
+"""Returns whether a reader of IR lacks the operation of a type in an operation set."""
+
+
+def downgrade(model: Model | PathLike, opset: int, lacks: Lacks | None = None) -> Model:
+    """Return the model with no operation set newer than ``opset`` and no operation that a reader ``lacks``.
 
     A layer gets the newest version of its operation that ``opset`` has. Attributes that this version lacks are left out
     if they have their defaults. A layer that this version cannot say becomes several layers of older operations, where
@@ -33,9 +37,10 @@ def downgrade(model: Model | PathLike, opset: int) -> Model:
     the inputs mean something else, or the outputs would have other types or shapes.
     """
     model = as_model(model)
+    sets = _Sets(opset, lacks or (lambda _, __: False))
     blob = bytearray() if model.weights is None else bytearray(model.weights.data)
     size = len(blob)
-    layers, edges = _downgraded(model, Trace(model), opset, blob)
+    layers, edges = _downgraded(model, Trace(model), sets, blob)
     older = rebuilt(model, layers, edges, model.weights if len(blob) == size else Weights(data=bytes(blob)))
     if len(older.layers) != len(model.layers) or len(blob) != size:
         older = drop_unused(older)
@@ -62,27 +67,38 @@ def upgrade(model: Model | PathLike) -> Model:
     return rebuilt(model, _upgraded(model))
 
 
-def _downgraded(model: Model, trace: Trace, opset: int, blob: bytearray) -> tuple[dict[int, Layer], Sequence[Edge]]:
-    """Return the layers and edges of a model or body in the versions of ``opset``. Append constants to ``blob``."""
+@dataclass(frozen=True, slots=True)
+class _Sets:
+    """The operation sets that may be written: up to ``newest``, without the operations that ``lacks`` names."""
+
+    newest: int
+    lacks: Lacks
+
+    def has(self, type: str, opset: int) -> bool:
+        return opset <= self.newest and not self.lacks(type, opset)
+
+
+def _downgraded(model: Model, trace: Trace, sets: _Sets, blob: bytearray) -> tuple[dict[int, Layer], Sequence[Edge]]:
+    """Return the layers and edges of a model or body in the versions of ``sets``. Append constants to ``blob``."""
     layers: dict[int, Layer] = {}
     parts: dict[int, Model] = {}
     for id, layer in model.layers.items():
         bodies = {}
         for tag, body in layer.bodies.items():
-            inside, edges = _downgraded(body, trace.bodies(id)[tag], opset, blob)
+            inside, edges = _downgraded(body, trace.bodies(id)[tag], sets, blob)
             bodies[tag] = replace(body, layers=inside, edges=tuple(edges))
         try:
-            layers[id] = replace(_inferred(model, trace, _older(model, layer, opset)), bodies=bodies)
+            layers[id] = replace(_inferred(model, trace, _older(model, layer, sets)), bodies=bodies)
         except ModelError as error:
-            part = _decomposed(model, trace, layer, opset)
+            part = _decomposed(model, trace, layer, sets)
             if part is None:
                 raise error from None
             layers[id], parts[id] = layer, part
     return spliced(replace(model, layers=layers), parts, blob) if parts else (layers, model.edges)
 
 
-def _decomposed(model: Model, trace: Trace, layer: Layer, opset: int) -> Model | None:
-    """Return what computes the same as a layer in ``opset``, or None if irrun knows no such decomposition."""
+def _decomposed(model: Model, trace: Trace, layer: Layer, sets: _Sets) -> Model | None:
+    """Return what computes the same as a layer in older operations, or None if irrun knows no such decomposition."""
     op = trace.ops[layer.id]
     inputs = [None if feed is None else trace.values.get(feed) for feed in model.feeds[layer.id]]
     part = None if op is None else decomposed(layer, op, inputs)
@@ -95,7 +111,7 @@ def _decomposed(model: Model, trace: Trace, layer: Layer, opset: int) -> Model |
         return None
     written = {inside.id: inside if own is None else _explicit(inside, type(own)) for inside, own, _ in bind_all(part)}
     try:
-        return downgrade(rebuilt(part, written), opset)
+        return downgrade(rebuilt(part, written), sets.newest, sets.lacks)
     except ModelError:
         return None
 
@@ -113,19 +129,22 @@ def _inferred(model: Model, trace: Trace, layer: Layer) -> Layer:
     return layer
 
 
-def _older(model: Model, layer: Layer, opset: int) -> Layer:
-    """Return a layer in the version that ``opset`` has. Raises ModelError (IR608) if that cannot say the same."""
+def _older(model: Model, layer: Layer, sets: _Sets) -> Layer:
+    """Return a layer in the newest version of ``sets``. Raises ModelError (IR608) if that cannot say the same."""
     op, problems = bind(model, layer)
     if op is None:
         message = f'{layer.type} "{layer.name}" cannot be read: {problems[0].message}'
         raise refused(model, message, "correct the layer first; `irrun check` shows the finding", layer)
     number = None if is_custom(type(op)) else opset_of(layer.version)
-    if number is None or number <= opset:
+    if number is None or sets.has(op.type, number):
         return layer
+    opset = next((n for n in range(min(sets.newest, number), 0, -1) if not sets.lacks(op.type, n)), 0)
     cls = resolve(op.type, opset)
     help = f"replace the layer, or choose opset {op.since} or later"
-    if cls is None:
-        raise refused(model, f'{layer.type} "{layer.name}" needs opset{op.since}; opset{opset} has none', help, layer)
+    if cls is None or not sets.has(op.type, cls.since):
+        lacking = "the target" if number <= sets.newest else f"opset{sets.newest}"
+        message = f'{layer.type} "{layer.name}" needs opset{op.since}; {lacking} has none'
+        raise refused(model, message, help, layer)
     if cls is type(op):
         return replace(layer, version=f"opset{cls.since}")
     later = f"{op.type}-{op.since}"

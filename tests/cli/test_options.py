@@ -44,6 +44,7 @@ MEANINGS = {
     "--seed": "seed of what is random",
     "--shape": "give an input another shape",
     "--suite": "another suite",
+    "--target": "where the model must load",
     "--timeout": "the most seconds of a run or engine",
     "--to": "where it goes: the precision that is simulated, or the last layer",
     "--tolerances": "a file of tolerances",
