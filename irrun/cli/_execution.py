@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from rich.console import Console
@@ -23,7 +23,6 @@ from irrun.cli import _terminal
 from irrun.cli._inputs import Input, gather
 from irrun.cli._last_resort import LastResort
 from irrun.cli._outputs import Output, describe, describe_taps
-from irrun.debug.nonfinite import NonFinite, Report
 from irrun.diagnostics import ExecutionError, ReadError
 from irrun.ir.parse import Parsed
 from irrun.model import Model, Shapes
@@ -34,6 +33,9 @@ from irrun.running.hooks import Hook
 from irrun.running.live import default_max_memory
 from irrun.running.profile import Profile
 from irrun.types import PartialShape
+
+if TYPE_CHECKING:
+    from irrun.debug.nonfinite import NonFinite, Report
 
 __all__ = ["PATIENCE", "Run", "Settings", "execute"]
 
@@ -112,7 +114,11 @@ def execute(item: Parsed | ReadError, settings: Settings) -> Run:
     )
     inputs = gather(model, settings.inputs, settings.seed, memory, settings.pictures)
     profile = Profile() if settings.profiled or settings.trace is not None else None
-    nonfinite = NonFinite(executable.model) if settings.nonfinite else None
+    nonfinite = None
+    if settings.nonfinite:
+        from irrun.debug.nonfinite import NonFinite  # which imports all comparisons
+
+        nonfinite = NonFinite(executable.model)
     try:
         outputs, seconds = _outputs(executable, [i.array for i in inputs], settings, profile, nonfinite, err)
     except ExecutionError:

@@ -6,14 +6,16 @@ import json
 import math
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irrun import api
 from irrun.cli._execution import Run
-from irrun.debug import Comparison, Precision
 from irrun.diagnostics import EngineError, diagnostic
 from irrun.explorer import node_data
 from irrun.model import Model
+
+if TYPE_CHECKING:
+    from irrun.debug import Comparison, Precision
 
 __all__ = ["print_comparison", "print_precision", "print_times"]
 

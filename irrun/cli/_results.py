@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from rich.console import Console
@@ -16,10 +16,12 @@ from irrun.cli import _terminal
 from irrun.cli._classes import Scores, show_classes
 from irrun.cli._execution import Run
 from irrun.cli._outputs import Output, number
-from irrun.debug.nonfinite import Origin, Report
 from irrun.kernels.matmul import blas
 from irrun.running.profile import Profile, Share
 from irrun.types import PartialShape
+
+if TYPE_CHECKING:
+    from irrun.debug.nonfinite import Origin, Report
 
 __all__ = ["record", "show", "timing"]
 

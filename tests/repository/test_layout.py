@@ -4,6 +4,7 @@
 """
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -361,6 +362,15 @@ def test_importing_irrun_is_light() -> None:
         assert getattr(irrun, name).__doc__
     with pytest.raises(AttributeError):
         irrun.nothing  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.processes
+def test_running_imports_no_comparison() -> None:
+    """They would take as long to import as all that ``irrun run`` needs."""
+    heavy = ("irrun.debug", "irrun.engines", "irrun.genai", "networkx")
+    code = f"import sys, irrun.cli.run; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 if __name__ == "__main__":
