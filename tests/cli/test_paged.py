@@ -339,6 +339,25 @@ def test_a_lost_row(folder: Path, tmp_path: Path, call: Any, name: str) -> None:
     assert "the keys of block 2, slots 5, are zeros" in " ".join(done.stdout.split())
 
 
+def test_a_cache_that_no_layer_reads(folder: Path, tmp_path: Path) -> None:
+    """Attention 1 has the keys of attention 0, and the caches have tensors of the usual names in other Parameters."""
+    shutil.copy(folder / "paged.bin", tmp_path)
+    model = irrun.read_model(folder / "paged.xml")
+    layers = _attention(model, 0), _attention(model, 1)
+    own, other = (model.feeds[layer.id][3] for layer in layers)
+    assert own is not None
+    assert other is not None
+    text = (folder / "paged.xml").read_text()
+    for number, id in enumerate((own[0], other[0])):
+        text = text.replace(f'name="{model.layers[id].name}" type="Parameter"', f'name="p{number}" type="Parameter"')
+    edge = f'from-layer="{{}}" from-port="0" to-layer="{layers[1].id}" to-port="3"'
+    assert text.count(edge.format(other[0])) == 1
+    (tmp_path / "paged.xml").write_text(text.replace(edge.format(other[0]), edge.format(own[0])))
+    fault = serving(str(folder / "stateful.xml"), str(tmp_path / "paged.xml")).schedules[0].fault
+    assert fault is not None
+    assert re.match(r"the keys of block \d, slots .*, are those of tokens .* in attention [01]", fault.cause or "")
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [

@@ -28,3 +28,12 @@ def test_a_family(name: str, operations: str, schedules: str, tmp_path: Path) ->
     found = outcome(name, tmp_path)
     assert (found.operations, found.schedules) == (operations, schedules)
     assert found.openvino < 1e-4
+
+
+def test_planted_faults(tmp_path: Path) -> None:
+    """Of 40 faults, half of them in files whose layers have numbers for names, at least 38 are named."""
+    pytest.importorskip("transformers", reason="the models need the extra `networks`")
+    pytest.importorskip("torch", reason="the models need the extra `networks`")
+    from served.command import main
+
+    assert main(["--faults", "40", "7", "--keep", str(tmp_path)]) == 0

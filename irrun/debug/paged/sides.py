@@ -140,13 +140,15 @@ class Paged:
 
     def _unread(self, caches: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return caches for inputs that no layer reads, because the graph is wrong: as others of their kind."""
-        model, found = self.model.model, dict[str, np.ndarray]()
+        model = self.model.model
+        kinds: dict[str, set[str]] = {}
         for parameter in model.parameters:
-            for name in model.input_names(parameter) if parameter.name not in caches else ():
-                kind, _, number = name.rpartition(".")
-                alike = (array for own, array in caches.items() if number.isdigit() and own.startswith(f"{kind}."))
-                if (other := next(alike, None)) is not None:
-                    found[parameter.name] = other
+            parts = [name.rpartition(".") for name in model.input_names(parameter)]
+            kinds[parameter.name] = {kind for kind, _, number in parts if number.isdigit()}
+        found: dict[str, np.ndarray] = {}
+        for name in kinds.keys() - caches.keys():
+            alike = [array for own, array in caches.items() if kinds[own] & kinds[name]]
+            found |= {name: alike[0]} if alike else {}
         return found
 
     def run(self, call: Call, caches: Mapping[str, np.ndarray], taps: Sequence[str] = ()) -> Any:
