@@ -24,6 +24,7 @@ from irrun.model import Model, Shapes
 from irrun.model.weights import Weights
 
 if TYPE_CHECKING:
+    from irrun.opdef import Precision
     from irrun.running.executor import Executable, Feeds, Outputs
 
 __all__ = [
@@ -147,6 +148,7 @@ def compile(
     copy_weights: bool = False,
     layered: bool = False,
     repeatable: bool = False,
+    precision: Precision = "f32",
 ) -> Executable:
     """Plan a model once, and return an Executable that runs it any number of times.
 
@@ -175,6 +177,11 @@ def compile(
       the other plan and its memory. ``exact`` implies it.
     - ``repeatable`` computes each run alike, whatever ran before. Otherwise a model with dynamic shapes is planned
       again for shapes that recur, which is faster, but may round differently.
+    - ``precision`` is that of the operands of matrix products and convolutions whose matrix or filters are constant.
+      ``f32`` is the default. ``bf16`` rounds both operands to bf16, and sums in f32: see docs/performance.md for times
+      and errors. A processor without instructions for bf16 computes the same, within rounding of the sums. Everything
+      else stays in f32: weights of the file in integers, depthwise convolutions, products of two values and recurrent
+      layers. ``auto`` is ``bf16`` on a processor with AVX512-BF16, else ``f32``.
     - ``copy_weights`` reads the .bin into memory, so that the file may be changed while the model is in use.
 
     Raises ReadError or ModelError if the model cannot be read or planned, UnsupportedError if irrun does not know one
@@ -196,7 +203,7 @@ def compile(
         max_memory = default_max_memory()
     return Executable(
         model, strict=strict, max_memory=max_memory, exact=exact, timeout=timeout, layered=layered,
-        repeatable=repeatable, max_weights_memory=max_weights_memory,
+        repeatable=repeatable, max_weights_memory=max_weights_memory, precision=precision,
     )  # fmt: skip
 
 

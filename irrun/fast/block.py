@@ -50,7 +50,9 @@ class Form:
     widen: Callable[[Any, list[ir.Value]], list[ir.Value]]
     """From the vectors of a row of a panel to those in f32."""
     share: int = 1
-    """How many numbers an element holds."""
+    """How many numbers of a row an element holds."""
+    add: Callable[[Any, ir.Value, ir.Value, ir.Value], ir.Value] = lambda builder, a, b, c: fused(builder, a, b, c)
+    """From an element of the other matrix in each place, a vector of weights and the sums to the new sums."""
 
     @property
     def stored(self) -> ir.VectorType:
@@ -76,6 +78,13 @@ def _from_nibbles(builder: Any, loads: list[ir.Value]) -> list[ir.Value]:
     return [builder.sitofp(vector, _FLOATS) for vector in low + high]
 
 
+def _pair_sums(builder: Any, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+    """Add both products of pairs of bf16 to sums of f32, with one instruction."""
+    kind = ir.FunctionType(_FLOATS, [_FLOATS, _INTS, _INTS])
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.avx512bf16.dpbf16ps.{32 * VECTOR}")
+    return builder.call(function, [c, builder.bitcast(a, _INTS), b])
+
+
 FORMS: Final = {
     "float32": Form(_F32, 4, lambda builder, loads: loads),
     "uint16": Form(ir.HalfType(), 2, lambda builder, loads: [builder.fpext(n, _FLOATS) for n in loads]),
@@ -84,9 +93,12 @@ FORMS: Final = {
         ir.IntType(8), 1, lambda builder, loads: [builder.sitofp(builder.sext(n, _INTS), _FLOATS) for n in loads]
     ),
     "uint8": Form(ir.IntType(8), 1, _from_nibbles, share=2),
+    "uint32": Form(_I32, 4, lambda builder, loads: loads, add=_pair_sums),
 }
-"""The forms of panels: f32, f16 (uint16), bf16 (int16), i8, and two unsigned numbers of four bits in a byte (uint8).
-The keys are names of dtypes."""
+"""The forms of panels: f32, f16 (uint16), bf16 (int16), i8, two unsigned numbers of four bits in a byte (uint8), and
+pairs of bf16 of two rows (uint32). The keys are names of dtypes.
+
+In the last form, four bytes of the other matrix, an f32 in other forms, are a pair, too: see ``precision.bf16``."""
 
 
 def _multiply_block(
@@ -156,7 +168,7 @@ def _sums(
     added: list[list[ir.Value]] = []
     for begin, row in zip(begins, sums):
         element = repeated(builder, builder.load(builder.gep(begin, [k]), align=4))
-        added.append([fused(builder, element, vector, sum) for vector, sum in zip(vectors, row)])
+        added.append([form.add(builder, element, vector, sum) for vector, sum in zip(vectors, row)])
     following = builder.add(k, int64(1)), builder.add(address, int64(_row_bytes(form)))
     for phi, first, next in ((k, int64(0), following[0]), (address, b, following[1])):
         phi.add_incoming(first, before)

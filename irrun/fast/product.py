@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import ClassVar, Final, Protocol
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from irrun.fast.codes import PackedCodes
 from irrun.fast.machine.processor import HALVES, ROWS
 from irrun.fast.machine.sharing import share
 from irrun.fast.panels import FEW_ROWS, WIDTH, after, multiply_part
+from irrun.fast.precision.bf16 import multiply_rounded, rounded_panels
 from irrun.kernels.blocks import BLOCK_BYTES, SMALL_BLOCK_BYTES, each_block, within
 from irrun.kernels.matmul import ConstantForm, UnpackedConstant, cuts
 from irrun.kernels.threads import shared
@@ -23,6 +25,7 @@ from irrun.opdef import (
     Joins,
     Kernel,
     OnTileReady,
+    Operands,
     Packing,
     Request,
     Site,
@@ -56,26 +59,32 @@ def offer(op: _MatMul, request: Request) -> Kernel | None:
         return None
     shape = op.infer(Site(), a, b).shape.static
     flops = 0 if shape is None else 2 * math.prod(shape) * (a.shape[-2 if op.transpose_a else -1].value or 0)
-    return packed_product(source, op.transpose_a, op.transpose_b, flops)
+    return packed_product(source, op.transpose_a, op.transpose_b, flops, request.precision)
 
 
-def packed_matrix(source: np.ndarray | Stored, transposed: bool) -> PackedMatrix | PackedCodes:
-    """Return the packed form of a matrix of f32, or of the transposed matrix."""
+def packed_matrix(
+    source: np.ndarray | Stored, transposed: bool, precision: Operands = "f32"
+) -> PackedMatrix | PackedCodes:
+    """Return the packed form of a matrix of f32, or of the transposed matrix, for operands of a precision."""
+    kind = RoundedMatrix if precision == "bf16" else PackedMatrix
     if isinstance(source, np.ndarray):
-        return PackedMatrix.of(source.T if transposed else source)
+        return kind.of(source.T if transposed else source)
     if source.type.kind == "float":
-        return PackedMatrix.of(source.codes.T if transposed else source.codes)
+        return kind.of(source.codes.T if transposed else source.codes)
     if PackedCodes.holds(source, transposed):
         return PackedCodes.of(source, transposed)
     return PackedMatrix.of(UnpackedConstant.of(source, transposed).array)
 
 
-def packed_product(source: np.ndarray | Stored, transpose_a: bool, transpose_b: bool, flops: int) -> Kernel:
+def packed_product(
+    source: np.ndarray | Stored, transpose_a: bool, transpose_b: bool, flops: int, precision: Operands = "f32"
+) -> Kernel:
     """Return the kernel of a product with a constant matrix ``source``, which takes ``flops``.
 
     ``transpose_a`` and ``transpose_b`` say whether the other operand and the constant matrix are transposed first.
+    ``precision`` is that of both operands.
     """
-    packed = packed_matrix(source, transpose_b)
+    packed = packed_matrix(source, transpose_b, precision)
 
     def kernel(epilogue: Epilogue | None = None) -> Kernel:
         change = None if epilogue is None else epilogue.change
@@ -136,6 +145,9 @@ class PackedMatrix(ConstantForm):
     same as with f32, in half the memory.
     """
 
+    part: ClassVar[Callable[..., None]] = staticmethod(multiply_part)
+    """Fills a part of a product: see ``panels.multiply_part``."""
+
     def __init__(self, matrix: np.ndarray) -> None:
         super().__init__(matrix)
         self.depth, self.columns = matrix.shape
@@ -166,13 +178,13 @@ class PackedMatrix(ConstantForm):
         residual and limits are computed, too. ``residual`` has the shape of ``out``, and contiguous rows.
         """
         panel = first // WIDTH
-        multiply_part(a, self.panels, out, panel, False, *after(epilogue, residual, first), 0, out.shape[1])
+        self.part(a, self.panels, out, panel, False, *after(epilogue, residual, first), 0, out.shape[1])
 
     def call(self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None) -> Call:
         """Return the call that fills ``out``: see ``multiply``."""
         by_rows = len(a) >= FEW_ROWS
         arguments = a, self.panels, out, 0, by_rows, *after(epilogue, residual, 0)
-        return Call(multiply_part, arguments, *((len(a), 1) if by_rows else (self.columns, WIDTH)))
+        return Call(self.part, arguments, *((len(a), 1) if by_rows else (self.columns, WIDTH)))
 
     def multiply_shared(
         self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None
@@ -184,7 +196,18 @@ class PackedMatrix(ConstantForm):
         by_rows = len(a) > self.columns
         count, unit = (len(a), ROWS) if by_rows else (self.columns, WIDTH)
         work, more = 2 * out.size * self.depth, after(epilogue, residual, 0)
-        share(multiply_part, count, work, a, self.panels, out, 0, by_rows, *more, unit=unit)
+        share(self.part, count, work, a, self.panels, out, 0, by_rows, *more, unit=unit)
+
+
+class RoundedMatrix(PackedMatrix):
+    """A constant matrix rounded to bf16, which is multiplied by rounded rows: see ``precision.bf16``."""
+
+    part: ClassVar[Callable[..., None]] = staticmethod(multiply_rounded)
+
+    def __init__(self, matrix: np.ndarray) -> None:
+        ConstantForm.__init__(self, matrix)
+        self.depth, self.columns = matrix.shape
+        self.name, self.panels = "compiled in bf16", rounded_panels(matrix)
 
 
 def _halves(matrix: np.ndarray) -> np.ndarray | None:

@@ -1,5 +1,7 @@
 """Conversion between element types, as in C.  Spec: type/convert-1."""
 
+from typing import Final
+
 import numpy as np
 
 from irrun.types import INF, NF4, Dim, ElementType, as_dim
@@ -101,3 +103,28 @@ def _cast_dim(dim: Dim, to: ElementType) -> Dim:
     if to.bits >= 32:  # assume that an unknown dim fits
         least, most = -INF if least else 0, INF
     return dim if least <= dim.lo and dim.hi <= most else Dim(-INF, INF)
+
+
+def rounded_to_bf16(array: np.ndarray) -> np.ndarray:
+    """Return floats rounded to bf16, as a new array of f32: to the nearest number, halves to the even one.
+
+    Subnormal numbers of f32 become zeros, and numbers beyond the range become infinite, as the instructions of x86 for
+    bf16 have it. NaN stays NaN.
+    """
+    bits = np.array(array, np.float32, order="C").view(np.uint32)
+    size = bits & _SIZE
+    up = (bits >> np.uint32(16)) & np.uint32(1)
+    up += np.uint32(0x7FFF)
+    up += bits
+    up = np.where(size > _INFINITY, bits | _QUIET, up)
+    up = np.where(size < _LEAST_NORMAL, bits & _SIGN, up)
+    up &= _UPPER
+    return up.view(np.float32)
+
+
+_SIZE: Final = np.uint32(0x7FFFFFFF)
+_INFINITY: Final = np.uint32(0x7F800000)
+_LEAST_NORMAL: Final = np.uint32(0x00800000)
+_SIGN: Final = np.uint32(0x80000000)
+_QUIET: Final = np.uint32(0x00400000)
+_UPPER: Final = np.uint32(0xFFFF0000)

@@ -21,7 +21,9 @@ from irrun.opdef.kernel import (
     Joins,
     Kernel,
     OnTileReady,
+    Operands,
     Packing,
+    Precision,
     Request,
     ignore_tile,
 )
@@ -33,9 +35,9 @@ from irrun.opdef.values import CHANNELS_LAST, ORDER, Value, few
 from irrun.opdef.variables import Variables, read_only
 
 __all__ = [
-    "CHANNELS_LAST", "ORDER", "RELEASES", "SPECIFICATION", "Attribute", "AxisRole", "Body", "Call", "Calls",
-    "Change", "Epilogue", "Formula", "Index", "Input", "Joins", "Kernel", "OnTileReady", "Op", "Packing", "Refused",
-    "Request", "Revision", "Site", "Stored", "Stream", "Value", "Variables", "all_ops", "arity", "attr", "few",
-    "find", "ignore_tile", "is_custom", "labels", "named", "op", "opt", "ports", "read_only", "released", "resolve",
-    "variadic",
+    "CHANNELS_LAST", "ORDER", "RELEASES", "SPECIFICATION", "Attribute", "AxisRole", "Body", "Call", "Calls", "Change",
+    "Epilogue", "Formula", "Index", "Input", "Joins", "Kernel", "OnTileReady", "Op", "Operands", "Packing",
+    "Precision", "Refused", "Request", "Revision", "Site", "Stored", "Stream", "Value", "Variables", "all_ops",
+    "arity", "attr", "few", "find", "ignore_tile", "is_custom", "labels", "named", "op", "opt", "ports", "read_only",
+    "released", "resolve", "variadic",
 ]  # fmt: skip

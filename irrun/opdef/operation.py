@@ -206,6 +206,13 @@ class Op:
         """
         return outputs[0].shape.count() * self.per_element if self.per_element else Dim(0)
 
+    def rounded(self, inputs: Sequence[Value | None], /) -> tuple[int, ...]:
+        """Return the numbers of the inputs whose elements are multiplied, where a lower precision may round these.
+
+        The planner rounds f32 if the last of these inputs is a constant that the file does not hold as integers.
+        """
+        return ()
+
     def working(self, *inputs: Any) -> int:
         """Return the bytes that ``run`` allocates for these arrays beside those that the shapes of its outputs tell."""
         return 0

@@ -59,6 +59,12 @@ class Filtering(Sliding):
         filters = inputs[-1] if len(inputs) == 2 else inputs[2]
         return outputs[0].shape.count() * self.each(filters) * 2
 
+    def rounded(self, inputs: Sequence[Value | None], /) -> tuple[int, ...]:
+        """Return data and filters. Depthwise convolutions round nothing: most of their time goes to memory."""
+        filters = inputs[1]
+        shape = None if filters is None else filters.shape.static
+        return () if shape is None or shape[self.leading - 2 : self.leading] == (1, 1) else (0, 1)
+
     def each(self, filters: Value | None) -> Dim:
         """Return how many filter elements one element of the output (of the input, if transposed) is multiplied by."""
         if filters is None or filters.shape.dims is None:

@@ -93,7 +93,9 @@ class _Layout:
             inputs = [None if value is None else _widened(value) for value in inputs]
         kernel = requests.kernel(step.op, inputs) if narrow and not step.kernel.flops else step.kernel
         if kernel.out != "elementwise":
-            kernel = requests.channels_last_kernel(step.op, inputs, len(outputs), compiled=self.context.compiled)
+            kernel = requests.channels_last_kernel(
+                step.op, inputs, len(outputs), compiled=self.context.compiled, precision=step.precision
+            )
             self.context.release_if_large(inputs)
         return None if kernel is None or (narrow and not _stays_wide(step, inputs, outputs)) else kernel
 

@@ -12,9 +12,10 @@ import numpy as np
 from irrun.diagnostics import Diagnostic, Kind, ModelError, Refused, UnsupportedError, diagnostic
 from irrun.fast import has_integers, in_integers, join
 from irrun.inference.bind import bind_all
+from irrun.inference.compressed import compressed_weights
 from irrun.inference.propagate import Bodies, Values, needed, propagate, refusal, wrong_output_count
 from irrun.model import Layer, Model
-from irrun.opdef import Kernel, Op, Value
+from irrun.opdef import Kernel, Op, Operands, Value
 from irrun.planning import requests
 from irrun.planning.constants import Constants
 from irrun.planning.decoders import append_in_place, recognise_decoders
@@ -161,6 +162,7 @@ class _Layers:
         self.model, self.ops, self.slots, self.bodies = model, ops, slots, bodies
         self.constants, self.values, self.how = constants, constants.values, constants.how
         self.in_integers = self.how.fuse and self.how.compiled and is_quantised(model) and has_integers()
+        self.rounded = frozenset() if self.how.precision == "f32" else _float_constants(model, ops)
         self.widened: dict[object, int] = {}  # bytes of each matrix that kernels hold as f32
 
     def step(self, id: int) -> Step | None:
@@ -179,17 +181,19 @@ class _Layers:
             if op.pure and not more and self.constants.fold(op, inputs, writes):
                 return None
             writes = writes[: self.read_outputs(id)]
-        kernel = self.kernel(layer, inputs, len(writes))
+        precision = self.precision(id, inputs)
+        kernel = self.kernel(layer, inputs, len(writes), precision)
         number = op.takes_stored
         stored = None if number is None or (value := inputs[number]) is None else value.stored
         if number is not None and stored is not None and number not in kernel.packing.inputs:
             self.constants.unpack(layer, reads[number], stored)
             inputs = self.inputs(reads)
-            kernel = self.kernel(layer, inputs, len(writes))
+            kernel = self.kernel(layer, inputs, len(writes), precision)
         dynamic = op.checked and self.may_be_refused(inputs, writes)
         return Step(
-            layer, op, kernel, reads, writes, dynamic, more, self.bodies[id], (layer,), updates=self.updates(id)
-        )
+            layer, op, kernel, reads, writes, dynamic, more, self.bodies[id], (layer,), updates=self.updates(id),
+            precision=precision,
+        )  # fmt: skip
 
     def updates(self, id: int) -> tuple[tuple[int, str], ...]:
         """Return the position of each input that a layer overwrites, and the name of the Parameter that feeds it."""
@@ -210,11 +214,17 @@ class _Layers:
         count = len(self.model.layers[id].outputs)
         return max((i + 1 for i in range(count) if (id, i) in self.model.readers), default=min(count, 1))
 
-    def kernel(self, layer: Layer, inputs: Inputs, outputs: int) -> Kernel:
+    def precision(self, id: int, inputs: Inputs) -> Operands:
+        """Return the precision to which a layer rounds what it multiplies: f32 unless the last operand is constant."""
+        numbers = self.ops[id].rounded(inputs) if self.rounded else ()
+        feed = self.model.feeds[id][numbers[-1]] if numbers else None
+        return self.how.precision if feed is not None and feed[0] in self.rounded else "f32"
+
+    def kernel(self, layer: Layer, inputs: Inputs, outputs: int, precision: Operands) -> Kernel:
         """Return the kernel of a layer. Raises ModelError (IR603) if the operation fails to choose one."""
         op = self.ops[layer.id]
         if not self.how.specialise:
-            return Kernel(op.run)
+            return requests.defining_kernel(op, inputs, precision)
         if self.in_integers and op.takes_stored == 1 and _is_i8(inputs[1]):
             return UNCHOSEN
         wide = {
@@ -224,7 +234,9 @@ class _Layers:
         }
         unpacks = sum((self.widened | wide).values()) <= self.how.max_weights_memory
         try:
-            kernel = requests.kernel(op, inputs, outputs, compiled=self.how.compiled, unpacks=unpacks)
+            kernel = requests.kernel(
+                op, inputs, outputs, compiled=self.how.compiled, unpacks=unpacks, precision=precision
+            )
         except Exception as error:
             raise ModelError(kernel_failed(self.model, layer, op, error, "")) from error
         if kernel.packing.create is None:
@@ -240,6 +252,24 @@ class _Layers:
         outputs = [self.values[write] for write in writes]
         unknown = any(v.type.kind == "dynamic" or not v.shape.is_static for v in (*present, *outputs))
         return unknown or any(_may_be_shape(v) for v in present)
+
+
+def _float_constants(model: Model, ops: Mapping[int, Op]) -> frozenset[int]:
+    """Return the ids of the layers whose outputs follow from constants alone, but not from integers with scales."""
+    found: set[int] = set()
+    for id in model.order:
+        feeds = model.feeds[id]
+        follows = feeds and ops[id].pure and all(feed is not None and feed[0] in found for feed in feeds)
+        if ops[id].type == "Const" or follows:
+            found.add(id)
+    integers = (w for w in compressed_weights(model) if not w.quantized and _has_integers(model.layers[w.codes]))
+    return frozenset(found - {weights.output[0] for weights in integers})
+
+
+def _has_integers(constant: Layer) -> bool:
+    """Return whether a Const holds integers."""
+    type = constant.outputs[0].type
+    return type is not None and type.is_integer
 
 
 # ---------------------------------------------------------------------------------------------

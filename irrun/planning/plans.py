@@ -10,11 +10,12 @@ from functools import cached_property
 from typing import Final
 
 from irrun.base.compiling import NotCompiled
+from irrun.base.processor import has_flag
 from irrun.base.thresholds import always
 from irrun.fast import available
 from irrun.inference.propagate import declared_inside
 from irrun.model import Model
-from irrun.opdef import Value
+from irrun.opdef import Operands, Precision, Value
 from irrun.planning.patterns import is_quantised
 from irrun.planning.plan import plan
 from irrun.planning.steps import Plan, Planning
@@ -36,16 +37,23 @@ _WEIGHTS: Final = 2
 constants."""
 
 
-def planning(model: Model, max_memory: int, max_weights_memory: int | None = None) -> Planning:
+def planning(
+    model: Model, max_memory: int, max_weights_memory: int | None = None, precision: Precision = "f32"
+) -> Planning:
     """Return how a model is planned where nothing else is asked for.
 
-    By default, unpacked weights may take half of ``max_memory``.
+    By default, unpacked weights may take half of ``max_memory``. See ``irrun.compile`` for ``precision``.
     """
     weights = max_memory // 2 if max_weights_memory is None else max_weights_memory
     size = 0 if model.weights is None else model.weights.data.nbytes
     pays = size >= _COMPILED and (_weights(model) * _WEIGHTS >= size or is_quantised(model))
     compiled = (always() or pays or _largest(model) >= _COMPILED) and available()
-    return Planning(max_memory, weights, compiled=compiled)
+    return Planning(max_memory, weights, compiled=compiled, precision=_resolved(precision))
+
+
+def _resolved(precision: Precision) -> Operands:
+    """Return the precision that ``auto`` stands for on this processor, or the one that is named."""
+    return precision if precision != "auto" else "bf16" if has_flag("avx512_bf16") else "f32"
 
 
 def _largest(model: Model) -> int:
@@ -86,9 +94,9 @@ class Plans:
 
     def __init__(
         self, model: Model, max_memory: int, *, exact: bool, layered: bool, rewrite: Callable[[Plan], Plan] | None,
-        repeatable: bool, max_weights_memory: int | None,
+        repeatable: bool, max_weights_memory: int | None, precision: Precision = "f32",
     ) -> None:  # fmt: skip
-        self.model, self._how = model, planning(model, max_memory, max_weights_memory)
+        self.model, self._how = model, planning(model, max_memory, max_weights_memory, precision)
         self._single = exact or layered or rewrite is not None
         plain = replace(self._how, specialise=False, fuse=False, compiled=False)
         how = plain if exact or rewrite is not None else replace(self._how, fuse=not layered)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, Final
@@ -11,38 +11,101 @@ import numpy as np
 
 from irrun.fast import kernel as compiled_kernel
 from irrun.inference.layer import input_at
-from irrun.opdef import CHANNELS_LAST, ORDER, AxisRole, Kernel, Op, Request, Value
+from irrun.kernels.cast import rounded_to_bf16
+from irrun.kernels.matmul import ConstantForm
+from irrun.opdef import CHANNELS_LAST, ORDER, AxisRole, Joins, Kernel, Op, Operands, Request, Value
 
-__all__ = ["channels_last_kernel", "kernel"]
+__all__ = ["channels_last_kernel", "defining_kernel", "kernel"]
 
 
 def kernel(
-    op: Op, inputs: Sequence[Value | None], outputs: int = 1, *, compiled: bool = False, unpacks: bool = True
+    op: Op, inputs: Sequence[Value | None], outputs: int = 1, *, compiled: bool = False, unpacks: bool = True,
+    precision: Operands = "f32",
 ) -> Kernel:  # fmt: skip
     """Return the fastest kernel of an operation for what is known of its inputs.
 
     ``outputs`` is how many outputs, counted from the first, have a consumer. ``compiled`` allows compiled kernels,
-    ``unpacks`` those that hold a constant of the file as f32.
+    ``unpacks`` those that hold a constant of the file as f32. ``precision`` is that of the operands of products.
     """
+    request = Request(tuple(inputs), outputs, unpacks=unpacks, precision=precision)
     with np.errstate(all="ignore"):  # an attribute may be beyond the range of the element type, as in a run
-        return _fastest(op, Request(tuple(inputs), outputs, unpacks=unpacks), compiled=compiled) or Kernel(op.run)
+        return _fastest(op, request, compiled=compiled) or defining_kernel(op, inputs, precision)
+
+
+def defining_kernel(op: Op, inputs: Sequence[Value | None], precision: Operands) -> Kernel:
+    """Return the kernel that defines an operation, with the operands of products rounded to a precision."""
+    kernel = Kernel(op.run)
+    numbers = _rounded(op, inputs, precision)
+    return _rounding(kernel, numbers, {}) if numbers else kernel
 
 
 def _fastest(op: Op, request: Request, *, compiled: bool) -> Kernel | None:
     """Return a compiled kernel if it is allowed and there is one, else that of the operation, if it has one."""
-    kernel = compiled_kernel(op, request) if compiled else None
-    return op.prepare(request) if kernel is None else kernel
+    numbers = _rounded(op, request.inputs, request.precision)
+    in_f32 = replace(request, precision="f32")
+    kernel = compiled_kernel(op, request if numbers else in_f32) if compiled else None
+    if kernel is not None or not numbers:
+        return op.prepare(in_f32) if kernel is None else kernel
+    *_, last = numbers
+    source = _source(request.inputs[last])
+    if source is None:  # layers compute it in each run
+        kernel = op.prepare(in_f32)
+        return None if kernel is None else _rounding(kernel, numbers, {})
+    constant = _RoundedConstant.of(source).array
+    inputs = [Value.of(constant) if number == last else value for number, value in enumerate(request.inputs)]
+    kernel = op.prepare(replace(in_f32, inputs=tuple(inputs)))
+    return None if kernel is None else _rounding(kernel, numbers, {last: constant})
+
+
+# ---------------------------------------------------------------------------------------------
+# rounded operands
+
+
+class _RoundedConstant(ConstantForm):
+    """A constant of f32, f16 or bf16 rounded to bf16, as f32."""
+
+    def __init__(self, source: np.ndarray) -> None:
+        super().__init__(source)
+        self.array = rounded_to_bf16(source)
+
+
+def _source(value: Value | None) -> Any:
+    """Return the constant in a Value, of f32 or of a narrower float as the file has it, or None if it has none."""
+    if value is None or value.stored is None:
+        return None if value is None else value.data
+    return value.stored.codes.reshape(value.shape.static or ())
+
+
+def _rounded(op: Op, inputs: Sequence[Value | None], precision: Operands) -> tuple[int, ...]:
+    """Return the numbers of the inputs that are rounded to a precision: see ``Op.rounded``."""
+    numbers = () if precision == "f32" else op.rounded(inputs)
+    values = (inputs[number] for number in numbers)
+    return numbers if all(value is not None and value.type.name == "f32" for value in values) else ()
+
+
+def _rounding(kernel: Kernel, numbers: Sequence[int], constants: Mapping[int, np.ndarray]) -> Kernel:
+    """Return a kernel that rounds the inputs ``numbers`` to bf16, but reads ``constants``, which are rounded."""
+    varying = set(numbers) - set(constants)
+
+    def call(*arrays: Any, **keywords: Any) -> Any:
+        given = [rounded_to_bf16(array) if number in varying else array for number, array in enumerate(arrays)]
+        return kernel.call(*given, **keywords)
+
+    more = sum(array.nbytes for number, array in constants.items() if number not in kernel.packing.inputs)
+    held = _with_constants(replace(kernel, call=call, joins=Joins()), constants, "bf16")
+    return replace(held, packing=replace(held.packing, bytes=held.packing.bytes + more))
 
 
 def channels_last_kernel(
-    op: Op, inputs: Sequence[Value | None], outputs: int = 1, *, compiled: bool = False
+    op: Op, inputs: Sequence[Value | None], outputs: int = 1, *, compiled: bool = False, precision: Operands = "f32"
 ) -> Kernel | None:
     """Return the fastest kernel for channels-last data, or None if the operation has none.
 
-    ``inputs`` have the shapes of the specification. ``compiled`` allows compiled kernels.
+    ``inputs`` have the shapes of the specification. ``compiled`` allows compiled kernels. ``precision`` is that of the
+    operands of products.
     """
     if isinstance(op.channels_last, bool):
-        request = Request(tuple(inputs), outputs, channels_last=True)
+        request = Request(tuple(inputs), outputs, channels_last=True, precision=precision)
         return _fastest(op, request, compiled=compiled) if op.channels_last else None
     if inputs[0] is None or inputs[0].rank != 4:
         return None
@@ -63,11 +126,14 @@ def channels_last_kernel(
                 return None
             constants[number], value = axes, Value.of(axes, value.type)
         values.append(value.channels_last() if value is not None and value.rank == 4 else value)
-    return _with_constants(kernel(adapted, values, outputs, compiled=compiled), constants)
+    return _with_constants(kernel(adapted, values, outputs, compiled=compiled), constants, "channels last")
 
 
-def _with_constants(kernel: Kernel, constants: dict[int, np.ndarray]) -> Kernel:
-    """Return a channels-last kernel that reads these arrays, by input number, in place of the inputs of the layer."""
+def _with_constants(kernel: Kernel, constants: Mapping[int, np.ndarray], name: str) -> Kernel:
+    """Return a kernel that reads these arrays, by input number, in place of the inputs of the layer.
+
+    ``name`` is added to that of the algorithm.
+    """
 
     def call(*arrays: np.ndarray | None, **keywords: Any) -> Any:
         return kernel.call(*[constants.get(number, array) for number, array in enumerate(arrays)], **keywords)
@@ -75,7 +141,7 @@ def _with_constants(kernel: Kernel, constants: dict[int, np.ndarray]) -> Kernel:
     return replace(
         kernel,
         call=call if constants else kernel.call,
-        algorithm=f"{kernel.algorithm}, channels last" if kernel.algorithm else "channels last",
+        algorithm=f"{kernel.algorithm}, {name}" if kernel.algorithm else name,
         packing=replace(kernel.packing, inputs=tuple({*kernel.packing.inputs, *constants})),
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun.inference.propagate import Values
 from irrun.model import Layer, Model
-from irrun.opdef import Kernel, Op, Packing
+from irrun.opdef import Kernel, Op, Operands, Packing
 from irrun.types import ElementType
 
 __all__ = ["UNCHOSEN", "Plan", "Planning", "Step"]
@@ -48,6 +48,8 @@ class Step:
     updates: tuple[tuple[int, str], ...] = ()
     """The inputs that the step overwrites (``Op.updates``): the position of each, and the name of the Parameter that
     feeds it, or an empty text if another layer feeds it. The kernel returns the new arrays behind its outputs."""
+    precision: Operands = "f32"
+    """The precision to which the step rounds the inputs of ``Op.rounded``."""
     out: tuple[tuple[tuple[int, ...], np.dtype], ...] = ()
     """The shape and dtype of each array that the executor passes as ``out=``; none if the kernel allocates them."""
     out_bytes: int = 0
@@ -67,6 +69,7 @@ class Planning:
     folds constant sub-graphs, drops unused steps, switches layouts and fuses steps; hooks can then not observe single
     layers. ``compiled`` allows kernels that numba compiles. Matrices of the file in f16 or integers may take up to
     ``max_weights_memory`` bytes where kernels hold them as f32; others are unpacked in parts in each call.
+    ``precision`` is that of the operands of products: see ``Op.rounded``.
     """
 
     max_memory: int
@@ -74,6 +77,7 @@ class Planning:
     specialise: bool = True
     fuse: bool = True
     compiled: bool = False
+    precision: Operands = "f32"
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from irrun.base.text import counted, printable
 from irrun.diagnostics import ExecutionError, Refused, diagnostic
 from irrun.kernels.threads import one_thread, products_are_shared_here
 from irrun.model import Model, Tensor, signature, signature_lines, signature_table
+from irrun.opdef import Precision
 from irrun.planning.plans import Plans
 from irrun.planning.steps import Plan
 from irrun.running.hooks import Hook, Tap
@@ -54,7 +55,7 @@ class Executable:
     defines its operation, on one thread and with numpy's BLAS. ``layered`` computes each layer in a step of its own,
     with its fastest kernel. ``timeout`` is the most seconds that a run may take, checked before each step. ``rewrite``
     gets the plan in which each layer is a step with its plain kernel, and returns the plan that every run uses.
-    ``repeatable`` makes a run independent of the runs before it.
+    ``repeatable`` makes a run independent of the runs before it. ``precision`` is that of the operands of products.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Executable:
         rewrite: Callable[[Plan], Plan] | None = None,
         repeatable: bool = False,
         max_weights_memory: int | None = None,
+        precision: Precision = "f32",
     ) -> None:
         self.model = model
         self.strict = strict
@@ -76,7 +78,7 @@ class Executable:
         self.exact = exact
         self._plans = Plans(
             model, max_memory, exact=exact, layered=layered, rewrite=rewrite, repeatable=repeatable,
-            max_weights_memory=max_weights_memory,
+            max_weights_memory=max_weights_memory, precision=precision,
         )  # fmt: skip
         self._interpreter = Interpreter(model, max_memory, timeout)
         self._limits = Limits(max_memory, self._interpreter.pool)

@@ -24,6 +24,7 @@ LONG_MODULES: Final = {
 """Modules that may have more than ``sizes.MAX_LINES`` lines, and why."""
 
 LONG_SIGNATURES: Final = {
+    "irrun/api.py compile": "public: a keyword for each way to plan and run a model",
     "irrun/debug/comparison.py compare": "public: a keyword for each option of `irrun compare`",
     "irrun/debug/low_precision/simulate.py precision": "public: a keyword for each option of `irrun precision`",
     "irrun/debug/tokens/comparison.py compare_tokens": "public: a keyword for each option of `irrun compare --tokens`",
@@ -47,6 +48,7 @@ LONG_SIGNATURES: Final = {
     "irrun/fast/integers/windows.py convolve_bytes": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/integers/windows.py convolve_bytes_depthwise": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/panels.py multiply_part": "machine code: an entry takes only arrays and numbers",
+    "irrun/fast/precision/bf16.py multiply_rounded": "machine code: an entry takes only arrays and numbers",
     "irrun/report/collect.py collect": "to split",
     "tests/kernels/test_matmul.py __call__": "to split",
 }

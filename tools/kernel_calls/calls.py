@@ -15,7 +15,7 @@ from irrun import build as b
 from irrun.growing.layouts import in_layout, repeated
 from irrun.running.executor import Executable
 from kernel_calls.kernels import watched
-from kernel_calls.models import MODELS, SPECIAL, Draw
+from kernel_calls.models import IN_BF16, MODELS, SPECIAL, Draw
 
 __all__ = ["CALLS", "Call", "calls"]
 
@@ -66,7 +66,9 @@ def calls(type: str, seed: int, number: int) -> Iterator[Call]:
     draw = Draw(rng)
     model = b.model(MODELS[type](draw))
     with watched() as packing:
-        quick, exact = irrun.compile(model, exact=False), irrun.compile(model, exact=True)
+        precision = "bf16" if type.endswith(IN_BF16) else "f32"
+        quick, exact = (irrun.compile(model, exact=way, precision=precision) for way in (False, True))
+    name, type = type, type.removesuffix(IN_BF16)
     kinds = [kind for kind in SPECIAL if kind != "huge" or type not in _JOINED]
     kinds = [kind for kind in kinds if kind != "not finite" or type != _INTEGERS]
     for _ in range(CALLS):
@@ -90,7 +92,7 @@ def calls(type: str, seed: int, number: int) -> Iterator[Call]:
                     for a, c, by in zip(results, expected, moved)
                 ]
         wrong = next(filter(None, found), "")
-        yield Call(type, number, tuple(name for name, _ in placed), special, frozenset(ran | packing), wrong)
+        yield Call(name, number, tuple(name for name, _ in placed), special, frozenset(ran | packing), wrong)
 
 
 def _moved(

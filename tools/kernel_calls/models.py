@@ -11,7 +11,7 @@ import numpy as np
 from irrun import build as b
 from irrun.growing.internal import OFF
 
-__all__ = ["MODELS", "SPECIAL", "Draw"]
+__all__ = ["IN_BF16", "MODELS", "SPECIAL", "Draw"]
 
 SPECIAL: Final[Mapping[str, np.ndarray]] = {
     "not finite": np.array([np.nan, np.inf, -np.inf], np.float32),
@@ -389,22 +389,28 @@ def _outer(d: Draw) -> Node:
     return b.Multiply(d.input(lead, rows, 1), d.input(lead, 1, columns))
 
 
-MODELS: Final[Mapping[str, Callable[[Draw], Node]]] = {
-    **{type: _activation(type) for type in ("Erf", "Exp", "Gelu", "Sigmoid", "Swish", "Tanh")},
-    **{type: _sequence(type) for type in ("GRUCell", "GRUSequence", "LSTMCell", "LSTMSequence")},
+IN_BF16: Final = " in bf16"
+"""How the name of a model ends that multiplies in bf16."""
+_MULTIPLYING: Final[Mapping[str, Callable[[Draw], Node]]] = {
+    "MatMul": _product,
     **{
         type: _convolution(type)
         for type in (
             "Convolution", "ConvolutionBackpropData", "GroupConvolution", "GroupConvolutionBackpropData"
         )
     },
+}  # fmt: skip
+MODELS: Final[Mapping[str, Callable[[Draw], Node]]] = {
+    **{type: _activation(type) for type in ("Erf", "Exp", "Gelu", "Sigmoid", "Swish", "Tanh")},
+    **{type: _sequence(type) for type in ("GRUCell", "GRUSequence", "LSTMCell", "LSTMSequence")},
+    **_MULTIPLYING,
+    **{f"{type}{IN_BF16}": draw for type, draw in _MULTIPLYING.items()},
     **{type: _pool(type) for type in ("AvgPool", "MaxPool")},
     **{type: _along_rows(type) for type in ("MVN", "RMS", "SoftMax")},
     "Convolutions": _convolutions,
     "FakeQuantize": _fake_quantize,
     "GroupNormalization": _group_normalization,
     "Integers": _integers,
-    "MatMul": _product,
     "Multiply": _outer,
     "PagedAttentionExtension": _paged,
     "Rows": _rows,

@@ -44,6 +44,8 @@ class Stage:
     limits: np.ndarray
     adds: bool
     """Whether a residual is added, which is then an input of the kernel after data and filters."""
+    rounded: int = 0
+    """The channels of a group of the data if that is rounded to bf16 first, else 0. ``depth`` then counts words."""
 
     @property
     def row(self) -> int:
@@ -60,6 +62,8 @@ def chained(first: Kernel, then: Kernel) -> Kernel | None:
     stages = (*first.joins.stages, *then.joins.stages)
     between = first.joins.stages[-1]
     small = all(stage.panels.nbytes <= _MAX_FILTERS_BYTES for stage in stages)
+    if any(stage.rounded for stage in stages):
+        return None
     if len(stages) > _MAX_STAGES or not small or between.row * between.axes[0].out < least(_MIN_BETWEEN_BYTES):
         return None
     return _Chain(stages, first.flops + then.flops).kernel()

@@ -11,10 +11,12 @@ import numpy as np
 from irrun.fast.convolution.bands import Stage, chained
 from irrun.fast.convolution.windows import convolution_of, geometry_of
 from irrun.fast.convolution.winograd import TransformedFilters, convolve_3x3
+from irrun.fast.machine.memory import data_address
 from irrun.fast.machine.processor import ROWS, VECTOR
 from irrun.fast.machine.sharing import share
+from irrun.fast.precision.bf16 import even, round_rows, rounded_panels, words
 from irrun.fast.product import PackedMatrix
-from irrun.kernels.blocks import changing, each_block
+from irrun.kernels.blocks import changing, each_block, scratch
 from irrun.kernels.convolution.channels_last import with_pads
 from irrun.kernels.convolution.planes import Filters, limit_of
 from irrun.kernels.convolution.planes import convolve as defined
@@ -23,7 +25,7 @@ from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.convolution.winograd import is_plain_3x3
 from irrun.kernels.matmul import ConstantForm
 from irrun.kernels.threads import shared, threads
-from irrun.opdef import Epilogue, Index, Joins, Kernel, OnTileReady, Packing, ignore_tile
+from irrun.opdef import Epilogue, Index, Joins, Kernel, OnTileReady, Operands, Packing, ignore_tile
 
 __all__ = ["PackedFilters", "convolution", "transposed"]
 
@@ -42,14 +44,15 @@ _MIN_SAVED_PER_LARGE_ELEMENT: Final = 128
 _NO_NUMBERS: Final = np.empty(0, np.float32)
 
 
-def convolution(filters: Filters, axes: tuple[Axis, ...], batch: int) -> Kernel:
+def convolution(filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operands = "f32") -> Kernel:
     """Return the kernel of a convolution of f32 for data of a known geometry. The filters are f32, f16 or bf16.
 
-    The filters are finite, or there are no pads.
+    The filters are finite, or there are no pads. ``precision`` is that of data and filters.
     """
-    tile = _tile(filters, axes, batch)
-    made = _Direct(filters, axes, batch) if tile is None else _Winograd(filters, axes, batch, tile)
-    return made.kernel()
+    tile = None if precision == "bf16" else _tile(filters, axes, batch)
+    if tile is not None:
+        return _Winograd(filters, axes, batch, tile).kernel()
+    return _Direct(filters, axes, batch, precision).kernel()
 
 
 def _tile(filters: Filters, axes: tuple[Axis, ...], batch: int) -> int | None:
@@ -92,14 +95,27 @@ class PackedFilters(ConstantForm):
         super().__init__(source)
         if taps:
             source = source[(..., *(slice(first, None, step) for first, step in taps))][..., ::-1, ::-1]
+        self.panels = self.packed(source)
+
+    def packed(self, source: np.ndarray) -> np.ndarray:
+        """Return the panels of filters (groups, out, in, rows, columns)."""
         groups, outs, ins = source.shape[:3]
         if ins == outs == 1:
-            self.panels = PackedMatrix(source.reshape(groups, -1).T).panels
-            return
+            return PackedMatrix(source.reshape(groups, -1).T).panels
         matrices = source.transpose(0, 3, 4, 2, 1).reshape(groups, -1, outs)
         packed = [PackedMatrix(matrix).panels for matrix in matrices]
         alike = packed if len({panels.dtype for panels in packed}) == 1 else [_in_f32(panels) for panels in packed]
-        self.panels = alike[0] if groups == 1 else np.concatenate(alike)
+        return alike[0] if groups == 1 else np.concatenate(alike)
+
+
+class _RoundedFilters(PackedFilters):
+    """Filters rounded to bf16, whose taps have an even number of input channels: see ``precision.bf16``."""
+
+    def packed(self, source: np.ndarray) -> np.ndarray:
+        groups, outs, ins, *kernel = source.shape
+        matrices = np.zeros((groups, *kernel, even(ins), outs), source.dtype)
+        matrices[..., :ins, :] = source.transpose(0, 3, 4, 2, 1)
+        return np.concatenate([rounded_panels(matrix.reshape(-1, outs)) for matrix in matrices])
 
 
 def _in_f32(panels: np.ndarray) -> np.ndarray:
@@ -209,9 +225,10 @@ class _Phase:
 class _Direct(_Method):
     """A convolution computed from the data as it is: as a matrix product, or channel by channel."""
 
-    def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int) -> None:
+    def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operands) -> None:
         super().__init__(filters, axes, batch)
-        packed, depth, (rows, line) = PackedFilters.of(filters.source), filters.ins, axes
+        self.rounds(filters, precision)
+        packed, depth, (rows, line) = self.form.of(filters.source), self.depth, axes
         # the taps of a row are one after the other in memory
         self.joins = (
             filters.groups == 1 and filters.ins <= _MAX_JOINED_CHANNELS and line.kernel > 1 and line.dilation == 1
@@ -222,15 +239,23 @@ class _Direct(_Method):
             line = replace(line, kernel=1)
         self.groups, self.step = filters.groups, 1
         self.phases = [_Phase(packed, depth, geometry_of(rows, line), (rows.out, line.out))]
-        self.name = "compiled depthwise" if filters.ins == filters.outs == 1 else "compiled"
+        if filters.ins == filters.outs == 1:
+            self.name = "compiled depthwise"
         self.packed = packed.panels.nbytes
+
+    def rounds(self, filters: Filters, precision: Operands) -> None:
+        """Set what depends on the precision of data and filters."""
+        self.rounded = filters.ins if precision == "bf16" else 0
+        self.form = _RoundedFilters if self.rounded else PackedFilters
+        self.depth = words(filters.ins) if self.rounded else filters.ins
+        self.name = "compiled in bf16" if self.rounded else "compiled"
 
     def stages(self, bias: np.ndarray, limits: np.ndarray, adds: bool) -> tuple[Stage, ...]:
         if self.joins:
             return ()
         (phase,) = self.phases
         panels, channels = phase.filters.panels, self.shape[3]
-        return (Stage(self.axes, panels, self.groups, phase.depth, channels, bias, limits, adds),)
+        return (Stage(self.axes, panels, self.groups, phase.depth, channels, bias, limits, adds, self.rounded),)
 
     def fill(
         self, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray, limits: np.ndarray,
@@ -238,6 +263,7 @@ class _Direct(_Method):
     ) -> None:  # fmt: skip
         (batch, high, broad, channels), step = out.shape, self.step
         seen = with_pads(data, *self.axes) if self.joins else data
+        seen = _in_bf16(seen, self.groups, self.rounded) if self.rounded else seen
 
         def part(index: Index) -> None:
             for phase in self.phases:
@@ -257,6 +283,15 @@ class _Direct(_Method):
         each_block(part, (batch, count), size, self.limit, work=self.flops, least=least * channels * out.itemsize)
 
 
+def _in_bf16(data: np.ndarray, groups: int, ins: int) -> np.ndarray:
+    """Return channels-last data with ``groups`` times ``ins`` channels rounded to bf16: see ``precision.bf16``."""
+    seen = np.ascontiguousarray(data)
+    rounded = scratch(0, data.dtype, *seen.shape[:3], groups * words(ins))
+    count = seen.size // ins
+    share(round_rows, count, seen.size, data_address(seen), ins, data_address(rounded), ins)
+    return rounded
+
+
 _MIN_PART_WINDOWS: Final = 16
 """The fewest windows of a part of the work, of which there may be one for each thread."""
 _ENOUGH_PART_WINDOWS: Final = 64
@@ -266,8 +301,9 @@ _ENOUGH_PART_WINDOWS: Final = 64
 class _Transposed(_Direct):
     """A transposed convolution, as a convolution for each phase of the strides."""
 
-    def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int) -> None:
+    def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operands) -> None:
         _Method.__init__(self, filters, axes, batch)
+        self.rounds(filters, precision)
         self.shape = batch, axes[0].size, axes[1].size, filters.groups * filters.outs
         self.flops = 2 * filters.size * math.prod((batch, *(axis.out for axis in axes)))
         self.joins, self.groups, self.step = False, filters.groups, axes[0].stride
@@ -275,21 +311,22 @@ class _Transposed(_Direct):
         self.phases: list[_Phase] = []
         for phase in phases(axes):
             (rows, line), (top, left) = phase.axes, phase.firsts
-            packed = PackedFilters.of(filters.source, *zip((tap.start for tap in phase.taps), steps))
+            packed = self.form.of(filters.source, *zip((tap.start for tap in phase.taps), steps))
             geometry = geometry_of(rows, line, steps, (top, left))
-            self.phases.append(_Phase(packed, filters.ins, geometry, (rows.out, line.out)))
-        self.name, self.packed = "compiled", sum(phase.filters.panels.nbytes for phase in self.phases)
+            self.phases.append(_Phase(packed, self.depth, geometry, (rows.out, line.out)))
+        self.packed = sum(phase.filters.panels.nbytes for phase in self.phases)
 
     def stages(self, bias: np.ndarray, limits: np.ndarray, adds: bool) -> tuple[Stage, ...]:
         return ()
 
 
-def transposed(filters: Filters, axes: tuple[Axis, ...], batch: int) -> Kernel:
+def transposed(filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operands) -> Kernel:
     """Return the kernel of a transposed convolution of f32 whose phases are the whole output.
 
-    ``axes`` are those of the convolution that leads from the output back to the data.
+    ``axes`` are those of the convolution that leads from the output back to the data. ``precision`` is that of data and
+    filters.
     """
-    return _Transposed(filters, axes, batch).kernel()
+    return _Transposed(filters, axes, batch, precision).kernel()
 
 
 class _Winograd(_Method):

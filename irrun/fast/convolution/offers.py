@@ -10,7 +10,7 @@ import numpy as np
 from irrun.fast.convolution.methods import convolution, transposed
 from irrun.kernels.convolution.planes import Filters
 from irrun.kernels.convolution.windows import Axis
-from irrun.opdef import Kernel, Op, Request, Value
+from irrun.opdef import Kernel, Op, Operands, Request, Value
 
 __all__ = ["offer"]
 
@@ -32,17 +32,13 @@ def offer(op: Op, request: Request) -> Kernel | None:
     if not request.channels_last or data is None or filters is None or batch is None or data.type.name != "f32":
         return None
     if op.type.endswith("BackpropData"):
-        return _of_transposed(cast(_Transposed, op), data, filters, output_shape, batch)
-    return _of_convolution(cast(_Convolution, op), data, filters, batch)
-
-
-def _of_convolution(op: _Convolution, data: Value, filters: Value, batch: int) -> Kernel | None:
-    known = op.constant_geometry(data, filters)
-    return None if known is None else convolution(*known, batch)
+        return _of_transposed(cast(_Transposed, op), data, filters, output_shape, batch, request.precision)
+    known = cast(_Convolution, op).constant_geometry(data, filters)
+    return None if known is None else convolution(*known, batch, request.precision)
 
 
 def _of_transposed(
-    op: _Transposed, data: Value, filters: Value, output_shape: Value | None, batch: int
+    op: _Transposed, data: Value, filters: Value, output_shape: Value | None, batch: int, precision: Operands
 ) -> Kernel | None:
     """Return the kernel if every element of the output depends on some tap, and the taps on data or finite."""
     known = op.constant_geometry(data, filters, output_shape)
@@ -54,5 +50,5 @@ def _of_transposed(
         return None
     if any(axis.dilation > 1 < axis.stride for axis in axes) or not constant.is_finite:
         return None
-    kernel = transposed(constant, axes, batch)
+    kernel = transposed(constant, axes, batch, precision)
     return replace(kernel, packing=replace(kernel.packing, inputs=(1,) if output_shape is None else (1, 2)))

@@ -16,10 +16,12 @@ from irrun.fast.convolution.bands import Stage
 from irrun.fast.convolution.windows import convolve, convolve_depthwise, geometry_of
 from irrun.fast.functions import contracted
 from irrun.fast.machine.late import array_at
-from irrun.fast.machine.memory import add_to, data_address, floats_at, halves_at, look_at, row_at, shorts_at
+from irrun.fast.machine.memory import add_to, data_address, floats_at, halves_at, look_at, row_at, shorts_at, words_at
 from irrun.fast.machine.processor import HALVES, ROWS, compiled
 from irrun.fast.machine.sharing import YIELD, share, wait
+from irrun.fast.precision.bf16 import PAIRED, round_rows
 from irrun.kernels.blocks import scratch
+from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.threads import threads
 from irrun.opdef import Kernel, Packing
 
@@ -52,9 +54,9 @@ class Member:
     _OUTS, _GROUPS, _DEPTH, _PIECES_OF, _CLAMPS,
 ) = range(19)  # fmt: skip
 """The columns of the table of a sequence: addresses, sizes and numbers of each convolution."""
-_FLOATS, _HALVES, _SHORTS = range(3)
-"""The form of panels: f32, f16 or bf16."""
-_FORMS: Final = {"float32": _FLOATS, "uint16": _HALVES, "int16": _SHORTS}
+_FLOATS, _HALVES, _SHORTS, _PAIRS, _NONE = range(5)
+"""The form of panels: f32, f16, bf16 or pairs of bf16. A member without panels rounds its data to bf16."""
+_FORMS: Final = {"float32": _FLOATS, "uint16": _HALVES, "int16": _SHORTS, "uint32": _PAIRS, "bool": _NONE}
 """By the dtype of the panels."""
 
 
@@ -74,6 +76,7 @@ class _Sequence:
     """The table of a sequence, and what it has the addresses of."""
 
     def __init__(self, members: Sequence[Member], batch: int, flops: int, inputs: int) -> None:
+        members = _with_rounding(members)
         stages = [member.stage for member in members]
         image = max(stage.row * stage.axes[0].out for stage in stages)
         self.together = max(1, min(_MAX_IMAGES_BYTES // max(image, 1), batch))
@@ -104,6 +107,36 @@ class _Sequence:
         taken = np.zeros((len(table), table[:, _PIECES_OF].max() + 1), np.int64)
         work = self.flops * len(whole) // self.shape[0]
         share(_run, threads(), work, table, self.geometry, self.limits, len(whole), taken, threads(), YIELD)
+
+
+def _with_rounding(members: Sequence[Member]) -> list[Member]:
+    """Return the members, with one that rounds data before the first of those that read the same data rounded."""
+    made: list[Member] = []
+    place: dict[int, int] = {}
+    rounded: dict[tuple[int, int], int] = {}
+    for number, member in enumerate(members):
+        data, residual = (None if n is None else place.get(n, n) for n in (member.data, member.residual))
+        assert data is not None
+        stage = member.stage
+        if stage.rounded:
+            if (data, stage.groups) not in rounded:
+                rounded[data, stage.groups] = len(made)
+                made.append(Member(_rounding(stage), data, None))
+            data = rounded[data, stage.groups]
+        place[number] = len(made)
+        made.append(Member(stage, data, residual))
+    return made
+
+
+def _rounding(stage: Stage) -> Stage:
+    """Return the stage that rounds the data of another one. Its depth is the channels of a group."""
+    rows, line = (Axis(axis.size, 1, 1, 1, 0, 0, axis.size) for axis in stage.axes)
+    nothing = np.empty(0, np.float32)
+    channels = stage.groups * stage.depth
+    return Stage((rows, line), _NO_PANELS, stage.groups, stage.rounded, channels, nothing, nothing, False)
+
+
+_NO_PANELS: Final = np.empty((0, 0, 0), np.bool_)
 
 
 def _entry(stage: Stage, shape: tuple[int, ...]) -> list[int]:
@@ -177,6 +210,10 @@ def _run(
 @compiled
 def _piece(entry: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: int, first: int, last: int) -> None:
     """Compute the windows from ``first`` to ``last`` of one convolution."""
+    if entry[_FORM] == _NONE:
+        groups, count = entry[_GROUPS], entry[_DEPTH]
+        round_rows(entry[_DATA], count, entry[_OUT], count, first * groups, last * groups)
+        return
     data = _image(entry[_DATA], batch, entry[_ROWS], entry[_LINE], entry[_CHANNELS])
     out = _image(entry[_OUT], batch, entry[_HIGH], entry[_BROAD], entry[_OUTS])
     adds = entry[_RESIDUAL] != 0
@@ -191,6 +228,9 @@ def _piece(entry: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: i
     elif entry[_FORM] == _SHORTS:
         shorts = array_at(shorts_at(place), shape)
         _convolve(shorts, data, bias, residual, out, geometry, groups, depth, adds, low, first, last)
+    elif PAIRED and entry[_FORM] == _PAIRS:
+        pairs = array_at(words_at(place), shape)
+        convolve(data, pairs, bias, residual, out, geometry, groups, depth, adds, low, first, last)
     elif HALVES:  # else there are none, and the processor has no instruction that the code for them needs
         halves = array_at(halves_at(place), shape)
         _convolve(halves, data, bias, residual, out, geometry, groups, depth, adds, low, first, last)

@@ -129,7 +129,7 @@ class _Block:
                     for begin, row in zip(begins, sums):
                         element = repeated(builder, builder.load(at(builder, begin, offset, _F32), align=4))
                         for vector, sum in zip(vectors, row):
-                            builder.store(builder.call(self.fma, [element, vector, builder.load(sum)]), sum)
+                            builder.store(self.form.add(builder, element, vector, builder.load(sum)), sum)
                     builder.store(builder.add(place, step), address)
                 return
             vectors = []

@@ -13,7 +13,7 @@ from irrun.fast.machine.processor import compiled
 
 __all__ = [
     "add_to", "address_of", "data_address", "exchange", "floats_at", "halves_at", "longs_at", "look_at", "lower",
-    "pause", "row_at", "shorts_at",
+    "pause", "row_at", "shorts_at", "words_at",
 ]  # fmt: skip
 
 
@@ -47,6 +47,8 @@ halves_at: Final = _pointer("uint16")
 """The bits of f16."""
 shorts_at: Final = _pointer("int16")
 """The bits of bf16."""
+words_at: Final = _pointer("uint32")
+"""The bits of f32."""
 
 
 @inlined

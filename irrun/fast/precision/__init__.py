@@ -1,0 +1,1 @@
+"""Products whose operands are rounded, where a caller asks for it."""

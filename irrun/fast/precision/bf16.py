@@ -1,0 +1,112 @@
+"""Operands that are rounded to bf16, and products of such rows with a constant matrix.
+
+Where the processor has an instruction for it, four bytes hold the bf16 of two neighbouring columns: a pair, whose
+products with the pairs of a constant matrix are summed at once. Elsewhere, bf16 are held as f32 and multiplied as f32
+are. A row of ``n`` numbers takes ``words(n)`` times four bytes, and kernels of f32 read it as so many f32.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from irrun.fast.functions import Number, contracted
+from irrun.fast.machine.late import array_at
+from irrun.fast.machine.memory import address_of, halves_at, words_at
+from irrun.fast.machine.processor import compiled, has
+from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, multiply_panels
+from irrun.kernels.cast import rounded_to_bf16
+
+__all__ = ["PAIRED", "even", "multiply_rounded", "round_rows", "rounded_panels", "words"]
+
+PAIRED: Final = has("avx512bf16")
+"""Whether the processor has an instruction that multiplies pairs of bf16 and adds both products to a sum of f32."""
+
+
+def words(count: int) -> int:
+    """Return how many times four bytes a row of ``count`` rounded numbers takes."""
+    return -(-count // 2) if PAIRED else count
+
+
+def even(count: int) -> int:
+    """Return how many numbers, rounded ones and zeros, ``words(count)`` hold."""
+    return words(count) * (2 if PAIRED else 1)
+
+
+def rounded_panels(matrix: np.ndarray) -> np.ndarray:
+    """Return a constant matrix of f32, f16 or bf16, rounded to bf16, in panels of ``WIDTH`` columns.
+
+    They are u32 [panels, words(rows), WIDTH], pairs of two rows each, or the bits of bf16 as i16 [panels, rows, WIDTH].
+    """
+    rows, columns = matrix.shape
+    dtype = np.uint32 if PAIRED else np.int16
+    panels = np.zeros((-(-columns // WIDTH), words(rows), WIDTH), dtype)
+    shorts = panels.view(np.uint16).reshape(len(panels), words(rows), WIDTH, -1)
+    for number, panel in enumerate(shorts):
+        part = rounded_to_bf16(matrix[:, number * WIDTH : (number + 1) * WIDTH]).view(np.uint32) >> np.uint32(16)
+        for n in range(panel.shape[2]):
+            some = part[n :: panel.shape[2]]
+            panel[: len(some), : some.shape[1], n] = some
+    return panels
+
+
+_SIZE: Final = np.uint32(0x7FFFFFFF)
+_INFINITY: Final = np.uint32(0x7F800000)
+_LEAST_NORMAL: Final = np.uint32(0x00800000)
+_SIGN: Final = np.uint32(0x80000000)
+_QUIET: Final = np.uint32(0x00400000)
+_HALF: Final = np.uint32(0x7FFF)
+_BITS: Final = np.uint32(16)
+_ONE: Final = np.uint32(1)
+
+
+@contracted
+def _rounded(bits: Number) -> Number:
+    """Return the bits of the bf16 of a number, from those of f32: see ``rounded_to_bf16``."""
+    size = np.uint32(bits & _SIZE)
+    up = np.uint32(bits + np.uint32(_HALF + np.uint32(np.uint32(bits >> _BITS) & _ONE)))
+    up = np.uint32(bits | _QUIET) if size > _INFINITY else up
+    up = np.uint32(bits & _SIGN) if size < _LEAST_NORMAL else up
+    return np.uint32(up >> _BITS)
+
+
+@compiled
+def round_rows(source: int, apart: int, target: int, count: int, first: int, last: int) -> None:
+    """Round the rows from ``first`` to ``last`` of ``count`` f32 each to bf16.
+
+    ``source`` and ``target`` are addresses. The rows at ``source`` are ``apart`` numbers apart, those at ``target`` are
+    ``words(count)`` of them and follow each other.
+    """
+    held = (count + 1) // 2 if PAIRED else count
+    for n in range(first, last):
+        row = array_at(words_at(source + 4 * n * apart), count)
+        if PAIRED:
+            pairs = array_at(halves_at(target + 4 * n * held), 2 * held)
+            for k in range(count):
+                pairs[k] = _rounded(row[k])
+            if count % 2:
+                pairs[count] = 0
+        else:
+            numbers = array_at(words_at(target + 4 * n * held), held)
+            for k in range(count):
+                numbers[k] = np.uint32(_rounded(row[k]) << _BITS)
+
+
+@compiled
+def multiply_rounded(
+    a: np.ndarray, panels: np.ndarray, out: np.ndarray, panel: int, by_rows: bool, bias: int, residual: int, apart: int,
+    low: Number, high: Number, first: int, last: int,
+) -> None:  # fmt: skip
+    """Round ``a``, and fill the rows or columns of ``out`` from ``first`` to ``last``. See ``panels.multiply_part``."""
+    begin, end = (first, last) if by_rows else (0, len(a))
+    left = 0 if by_rows else first
+    width = out.shape[1] if by_rows else last - first
+    rounded = np.empty((min(MAX_CACHED_ROWS, end - begin), panels.shape[1]), np.float32)
+    for top in range(begin, end, MAX_CACHED_ROWS):
+        count = min(MAX_CACHED_ROWS, end - top)
+        round_rows(address_of(a) + top * a.strides[0], a.strides[0] // 4, address_of(rounded), a.shape[1], 0, count)
+        multiply_panels(
+            rounded[:count], panels, out[top : top + count, left : left + width], panel + left // WIDTH,
+            bias + 4 * left if bias else 0, residual + 4 * (top * apart + left) if residual else 0, apart, low, high,
+        )  # fmt: skip

@@ -1,0 +1,280 @@
+"""A run in bf16 multiplies rounded operands, on every processor; the sums are those of f64 within rounding of f32.
+
+Where layers follow each other, small integers make every sum exact, so that nothing but the rounding to bf16 is seen.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irrun
+from bf16 import in_bf16
+from irrun import build as b
+from irrun.fast import available
+from irrun.growing.layouts import in_layout, repeated
+from irrun.planning import plans
+
+RNG = np.random.default_rng(0)
+HALVES = ("f16", "bf16")
+LAYOUTS = 12
+"""Calls of a model, each with its inputs in another layout."""
+
+
+@pytest.fixture(params=["numpy", "compiled", "exact"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """How a test runs its models."""
+    if request.param == "compiled":
+        pytest.importorskip("numba", reason="the extra `fast` is not installed")
+    monkeypatch.setitem(globals(), "RNG", np.random.default_rng(zlib.crc32(request.node.name.encode())))
+    monkeypatch.setenv("IRRUN_FAST", "always" if request.param == "compiled" else "0")
+    available.cache_clear()
+    yield request.param
+    available.cache_clear()
+
+
+def run(model: Any, way: str, *feeds: np.ndarray, precision: Any = "bf16") -> np.ndarray:
+    """Run a model several times, with its inputs in other layouts, and return the result, which is always the same."""
+    compiled = irrun.compile(b.model(model), exact=way == "exact", precision=precision)
+    result = compiled(list(feeds))[0]
+    dice = random.Random(0)
+    for _ in range(LAYOUTS):
+        placed = [in_layout(feed, dice)[1] for feed in feeds]
+        np.testing.assert_array_equal(compiled(placed)[0], result)
+    return result
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape, np.float32)
+
+
+def integers(*shape: int, most: int = 600) -> np.ndarray:
+    return RNG.integers(-most, most + 1, shape).astype(np.float32)
+
+
+def constant(array: np.ndarray, type: str) -> Any:
+    return array if type == "f32" else b.Convert(b.constant(array, type), destination_type="f32")
+
+
+def held(array: np.ndarray, type: str) -> np.ndarray:
+    """The numbers that a file holds in a type."""
+    return in_bf16(array) if type == "bf16" else array.astype(np.float16) if type == "f16" else array
+
+
+def assert_sums(result: np.ndarray, sums: np.ndarray, terms: np.ndarray) -> None:
+    """Each sum may be wrong by a rounding error for each of its terms, whose sizes sum up to ``terms``."""
+    assert result.dtype == np.float32
+    assert result.shape == sums.shape
+    assert (np.abs(result - sums) <= 2**-21 * terms + 1e-37).all()
+
+
+@pytest.mark.parametrize("type", ["f32", *HALVES])
+@pytest.mark.parametrize(("flip_a", "flip_b"), [*itertools.product([False, True], repeat=2)])
+@pytest.mark.parametrize(
+    ("rows", "depth", "columns"), [(1, 7, 3), (5, 64, 65), (13, 301, 130), (7, 1, 64), (200, 1601, 5), (0, 4, 3)]
+)
+def test_products(way: str, type: str, flip_a: bool, flip_b: bool, rows: int, depth: int, columns: int) -> None:
+    a, matrix = normal(2, rows, depth), normal(depth, columns)
+    x = b.parameter([2, depth, rows] if flip_a else [2, rows, depth], "f32")
+    product = b.MatMul(
+        x, constant(matrix.T if flip_b else matrix, type), transpose_a=flip_a, transpose_b=flip_b
+    )  # fmt: skip
+    result = run(product, way, a.swapaxes(1, 2) if flip_a else a)
+    left, right = in_bf16(a), in_bf16(held(matrix, type))
+    assert_sums(result, left @ right, np.abs(left) @ np.abs(right))
+
+
+def test_products_with_what_follows(way: str) -> None:
+    a, matrix, bias, other = normal(9, 70), normal(70, 131), normal(131), normal(9, 131)
+    x, y = b.parameter([9, 70], "f32", name="x"), b.parameter([9, 131], "f32", name="y")
+    result = run(b.Relu(b.Add(b.Add(b.MatMul(x, matrix), bias), y)), way, a, other)
+    left, right = in_bf16(a), in_bf16(matrix)
+    terms = np.abs(left) @ np.abs(right) + np.abs(bias) + np.abs(other)
+    assert_sums(result, np.maximum(left @ right + bias + other, 0), terms)
+
+
+def test_products_one_after_the_other(way: str) -> None:
+    """The result of a product is f32, and rounded where the next one reads it. Products of many rows are joined."""
+    a, first, second = integers(80, 24), integers(24, 70, most=2), integers(70, 40, most=1)
+    between = in_bf16(a) @ first
+    assert (in_bf16(between) != between).mean() > 0.3
+    x = b.parameter([80, 24], "f32")
+    result = run(b.MatMul(b.Relu(b.MatMul(x, first)), second), way, a)
+    np.testing.assert_array_equal(result, in_bf16(np.maximum(between, 0)) @ second)
+
+
+def test_numbers_that_are_not_finite(way: str) -> None:
+    a = np.array([[np.inf, 1, 0], [np.nan, 1, 0], [3.4e38, 1, 0], [1e-40, 1, 0], [0, 0, 1]], np.float32)
+    matrix = np.array([[1, 0, 2.0**100], [1, 1, 1], [1e-40, -1, 1]], np.float32)
+    result = run(b.MatMul(b.parameter([5, 3], "f32"), matrix), way, a)
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(result, in_bf16(a) @ in_bf16(matrix))
+
+
+# ---------------------------------------------------------------------------------------------
+# convolutions
+
+
+def convolved(
+    data: np.ndarray, filters: np.ndarray, strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int]
+) -> np.ndarray:
+    """The convolution with filters (groups, out, in, rows, columns), in f64."""
+    groups, outs, ins, *kernel = filters.shape
+    wide = np.pad(data.astype(np.float64), [(0, 0), (0, 0), *((pad, pad) for pad in pads)])
+    sizes = [(n - (k - 1) * d - 1) // s + 1 for n, k, d, s in zip(wide.shape[2:], kernel, dilations, strides)]
+    total = np.zeros((len(data), groups, outs, *sizes))
+    for i, j in itertools.product(*map(range, kernel)):
+        seen = wide[:, :, i * dilations[0] :: strides[0], j * dilations[1] :: strides[1]]
+        split = seen[..., : sizes[0], : sizes[1]].reshape(len(data), groups, ins, *sizes)
+        total += np.einsum("ngihw,goi->ngohw", split, filters[..., i, j])
+    return total.reshape(len(data), groups * outs, *sizes)
+
+
+def node(make: Any, x: Any, filters: Any, strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int]) -> Any:
+    return make(x, filters, strides=strides, dilations=dilations, pads_begin=pads, pads_end=pads)
+
+
+def inside(x: Any) -> Any:
+    """Add so many layers that the planner lays the channels last."""
+    for _ in range(10):
+        x = b.Negative(x)
+    return x
+
+
+@pytest.mark.parametrize("type", ["f32", *HALVES])
+@pytest.mark.parametrize(
+    ("ins", "outs", "groups", "kernel", "stride", "dilation", "pad"),
+    [
+        (16, 70, 1, 1, 1, 1, 0),
+        (17, 16, 1, 3, 1, 1, 1),
+        (32, 32, 1, 3, 1, 1, 1),
+        (3, 20, 1, 7, 2, 1, 3),
+        (1, 5, 1, 3, 1, 1, 1),
+        (9, 6, 1, 3, 2, 2, 2),
+        (5, 3, 2, 3, 1, 1, 1),
+        (4, 6, 3, 1, 2, 1, 0),
+    ],
+)
+def test_convolutions(
+    way: str, type: str, ins: int, outs: int, groups: int, kernel: int, stride: int, dilation: int, pad: int
+) -> None:
+    data, filters = normal(2, groups * ins, 11, 13), normal(groups, outs, ins, kernel, kernel)
+    shape = (strides, dilations, pads) = [stride] * 2, [dilation] * 2, [pad] * 2
+    make, own = (b.Convolution, filters[0]) if groups == 1 else (b.GroupConvolution, filters)
+    x = b.parameter(list(data.shape), "f32")
+    result = run(inside(node(make, x, constant(own, type), *shape)), way, data)
+    left, right = in_bf16(data), in_bf16(held(filters, type))
+    terms = convolved(np.abs(left), np.abs(right), strides, dilations, pads)
+    assert_sums(result, convolved(left, right, strides, dilations, pads), terms)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_transposed_convolutions(way: str, groups: int, stride: int) -> None:
+    ins, outs = 5, 18
+    data, filters = normal(2, groups * ins, 6, 7), normal(groups, ins, outs, 3, 3)
+    x = b.parameter(list(data.shape), "f32")
+    make, own = (b.ConvolutionBackpropData, filters[0]) if groups == 1 else (b.GroupConvolutionBackpropData, filters)
+    result = run(inside(node(make, x, own, [stride] * 2, [1, 1], [1, 1])), way, data)
+
+    def spread(data: np.ndarray, filters: np.ndarray) -> np.ndarray:
+        """The convolution of the data with zeros between its elements, with the filters turned."""
+        sparse = np.zeros((*data.shape[:2], *((n - 1) * stride + 1 for n in data.shape[2:])))
+        sparse[:, :, ::stride, ::stride] = data
+        return convolved(sparse, filters.swapaxes(1, 2)[..., ::-1, ::-1], [1, 1], [1, 1], [1, 1])
+
+    left, right = in_bf16(data), in_bf16(filters)
+    assert_sums(result, spread(left, right), spread(np.abs(left), np.abs(right)))
+
+
+@pytest.mark.parametrize("batch", [0, 3])
+def test_convolutions_one_after_the_other(way: str, batch: int) -> None:
+    """Each value is rounded where a convolution reads it, but neither where it is added nor in a depthwise one."""
+    data = integers(batch, 6, 8, 9)
+    one, two, three = integers(1, 12, 6, 3, 3, most=2), integers(12, 1, 1, 3, 3, most=1), integers(1, 12, 12, 1, 1)
+    pad, alone = ([1, 1], [1, 1], [1, 1]), ([1, 1], [1, 1], [0, 0])
+    x = b.parameter([batch, 6, 8, 9], "f32")
+    first = b.Relu(node(b.Convolution, x, one[0], *pad))
+    deep = node(b.GroupConvolution, first, two, *pad)
+    then = b.Add(node(b.Convolution, first, three[0] / 600, *alone), first)
+    result = run(inside(b.Add(deep, then)), way, data)
+    between = np.maximum(convolved(in_bf16(data), one, *pad), 0)
+    expected = convolved(between, two, *pad) + between
+    expected += convolved(in_bf16(between), in_bf16(three / 600), *alone)
+    scale = convolved(between, np.abs(three) / 600, *alone) + convolved(between, np.abs(two), *pad) + between
+    assert (np.abs(result - expected) <= 2**-21 * scale).all()
+    if batch:
+        assert (in_bf16(between) != between).mean() > 0.3
+
+
+# ---------------------------------------------------------------------------------------------
+# what stays in f32
+
+
+def test_products_of_two_values_stay_in_f32(way: str) -> None:
+    a, c = normal(5, 30), normal(30, 6)
+    x, y = b.parameter([5, 30], "f32", name="x"), b.parameter([30, 6], "f32", name="y")
+    result = run(b.MatMul(x, y), way, a, c)
+    assert_sums(result, a.astype(np.float64) @ c, np.abs(a).astype(np.float64) @ np.abs(c))
+
+
+def test_depthwise_convolutions_stay_in_f32(way: str) -> None:
+    data, filters = normal(1, 20, 9, 9), normal(20, 1, 1, 3, 3)
+    how = ([1, 1], [1, 1], [1, 1])
+    result = run(inside(node(b.GroupConvolution, b.parameter([1, 20, 9, 9], "f32"), filters, *how)), way, data)
+    assert_sums(result, convolved(data, filters, *how), convolved(np.abs(data), np.abs(filters), *how))
+
+
+def test_weights_in_integers_stay_in_f32(way: str) -> None:
+    a, codes, scales = (
+        normal(5, 32),
+        RNG.integers(-8, 8, (32, 40)).astype(np.int8),
+        np.full((1, 40), 0.0123, np.float32),
+    )
+    matrix = b.Multiply(b.Convert(b.constant(codes, "i8"), destination_type="f32"), scales)
+    result = run(b.MatMul(b.parameter([5, 32], "f32"), matrix), way, a)
+    weights = codes * scales.astype(np.float64)
+    assert_sums(result, a @ weights, np.abs(a) @ np.abs(weights))
+
+
+def test_other_readers_of_a_constant_see_it_as_the_file_has_it(way: str) -> None:
+    table, ids = normal(9, 20), np.array([3, 0, 8])
+    tied = constant(table, "f16")
+    rows = b.Gather(tied, b.parameter([3], "i64"), 0)
+    result = run(b.MatMul(rows, tied, transpose_b=True), way, ids)
+    known = table.astype(np.float16)
+    left, right = in_bf16(known[ids]), in_bf16(known).T
+    assert_sums(result, left @ right, np.abs(left) @ np.abs(right))
+
+
+def test_the_same_for_equal_rows(way: str) -> None:
+    """An input with a stride of 0."""
+    a, matrix = repeated(normal(6, 40)), normal(40, 70)
+    result = run(b.MatMul(b.parameter([6, 40], "f32"), matrix), way, a)
+    left, right = in_bf16(np.array(a)), in_bf16(matrix)
+    assert_sums(result, left @ right, np.abs(left) @ np.abs(right))
+
+
+# ---------------------------------------------------------------------------------------------
+# the names of precisions
+
+
+@pytest.mark.parametrize(("has", "meant"), [(True, "bf16"), (False, "f32")])
+def test_auto_is_what_the_processor_is_made_for(monkeypatch: pytest.MonkeyPatch, has: bool, meant: str) -> None:
+    monkeypatch.setattr(plans, "has_flag", lambda name: has and name == "avx512_bf16")
+    model = b.model(b.MatMul(b.parameter([5, 30], "f32"), normal(30, 6)))
+    assert irrun.compile(model, precision="auto").plan.how.precision == meant
+
+
+def test_f32_is_the_default(way: str) -> None:
+    a, matrix = normal(5, 30), normal(30, 6)
+    model = b.MatMul(b.parameter([5, 30], "f32"), matrix)
+    result = run(model, way, a, precision="f32")
+    np.testing.assert_array_equal(irrun.compile(b.model(model), exact=way == "exact")([a])[0], result)
+    assert_sums(result, a.astype(np.float64) @ matrix, np.abs(a).astype(np.float64) @ np.abs(matrix))
