@@ -28,6 +28,8 @@ _ITEM: Final = re.compile(
 
 _LANGUAGE_MODEL: Final = "openvino_model.xml"
 """The model in a folder that optimum-intel has written."""
+_INDEX: Final = "index.json"
+"""The list of values in a folder that ``irrun run --dump`` has written."""
 _VALUE: Final = Option(re.compile(r".+"), "the value of the property, such as KV_CACHE_PRECISION=u8")
 """What a property may be."""
 
@@ -96,8 +98,15 @@ def parse_side(text: str, *, needs_path: bool = True) -> Side:
 
 
 def _side(kind: str, path: str, options: Mapping[str, str]) -> Side:
-    """Return a side. The path of a folder with a language model stands for the model."""
-    is_model = not KINDS[kind].is_recording and _exists(f"{path}/{_LANGUAGE_MODEL}")
+    """Return a side. The path of a folder with a language model stands for the model.
+
+    Raises EngineError (IR701) for a folder that holds nothing which a side can be.
+    """
+    is_recording = KINDS[kind].is_recording
+    is_model = not is_recording and _exists(f"{path}/{_LANGUAGE_MODEL}")
+    if _is_folder(path) and not is_model and not (is_recording and _exists(f"{path}/{_INDEX}")):
+        contents = f"a language model ({_LANGUAGE_MODEL}) nor the values of `irrun run --dump` ({_INDEX})"
+        raise _bad(path, f"the folder holds neither {contents}", _help_with_folder(Path(path)))
     return Side(kind, Path(path, _LANGUAGE_MODEL) if is_model else Path(path), options)
 
 
@@ -131,12 +140,22 @@ def _exists(text: str) -> bool:
         return False
 
 
+def _help_with_folder(path: Path) -> str:
+    """Return what to do with a folder that is no side: pass a model, one in the folder if it has any."""
+    models = sorted(map(str, path.glob("*.xml")))
+    return f"pass a model: {', '.join(models[:3] or ['the path of its .xml file'])}"
+
+
+def _is_folder(text: str) -> bool:
+    return _exists(text) and Path(text).is_dir()
+
+
 def _kind_of(path: str) -> str:
     """Return the kind of a side that is written as a path alone. Raises EngineError (IR701) for an ONNX model."""
     if path.lower().endswith(".onnx"):
         engines = [f"{kind.name}:{path} for {kind.summary}" for kind in KINDS.values() if kind.reads == (ONNX,)]
         raise _bad(path, "irrun runs no ONNX models", f"write {', or '.join(engines)}")
-    is_dump = _exists(path) and Path(path).is_dir() and not _exists(f"{path}/{_LANGUAGE_MODEL}")
+    is_dump = _is_folder(path) and not _exists(f"{path}/{_LANGUAGE_MODEL}")
     content = ARRAYS if path.lower().endswith(".npz") else DUMP if is_dump else IR
     return next(kind.name for kind in KINDS.values() if kind.reads == (content,))
 

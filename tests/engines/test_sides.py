@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import irrun
+from irrun.diagnostics import EngineError
 from irrun.engines import Side, parse_side, parse_sides
 
 
@@ -47,7 +48,21 @@ def test_sides(text: str, kind: str, path: str, options: dict[str, str]) -> None
 
 
 def test_a_folder_is_a_dump(tmp_path: Path) -> None:
+    (tmp_path / "index.json").write_text("[]")
     assert parse_side(str(tmp_path)).kind == "dump"
+
+
+@pytest.mark.parametrize("kind", ["", "irrun:", "openvino[precision=f32]:", "dump:"])
+def test_a_folder_without_anything_to_compare(kind: str, tmp_path: Path) -> None:
+    """The message says what a folder must hold, and which model to pass."""
+    holds = (
+        r"IR701.* neither a language model \(openvino_model\.xml\) nor the values of `irrun run --dump` \(index\.json\)"
+    )
+    with pytest.raises(EngineError, match=rf"{holds}; pass a model: the path of its \.xml file"):
+        parse_side(f"{kind}{tmp_path}")
+    (tmp_path / "net.xml").write_text("")
+    with pytest.raises(EngineError, match=rf"{holds}; pass a model: .*net\.xml"):
+        parse_side(f"{kind}{tmp_path}")
 
 
 def test_a_file_may_be_named_like_a_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
