@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-__all__ = ["counted", "human", "printable", "table"]
+__all__ = ["apart", "counted", "human", "printable", "table"]
+
+
+def apart(first: float, second: float, digits: int = 2) -> tuple[str, str]:
+    """Return two numbers as text, with at least so many ``digits`` that different numbers have different texts."""
+    while True:
+        texts = f"{first:.{digits}g}", f"{second:.{digits}g}"
+        if texts[0] != texts[1] or first == second or digits > 17:
+            return texts
+        digits += 1
 
 
 def counted(number: int, what: str) -> str:

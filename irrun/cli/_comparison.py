@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from shlex import quote
 from typing import Final
 
 from rich.console import Console
 from rich.text import Text
 
-from irrun.base.text import counted, printable
+from irrun.base.text import apart, counted, printable
 from irrun.cli import _terminal
 from irrun.cli._tokens import show_other_token, show_steps
-from irrun.debug import Budget, Comparison, Conduct, First, InputError, InputPair, Layer, Measurement, SideFailure
+from irrun.debug import (
+    Budget,
+    Comparison,
+    Conduct,
+    Content,
+    First,
+    InputError,
+    InputPair,
+    Layer,
+    Measurement,
+    SideFailure,
+)
 from irrun.debug.budget import SATURATING
-from irrun.engines import Crash, Refusal, parse_side
+from irrun.engines import Crash, Refusal, Side, parse_side
 
-__all__ = ["show", "show_inputs"]
+__all__ = ["show", "show_content", "show_inputs"]
 
 _MAX_CURVE_ROWS: Final = 24
 """The most rows of the curve: with more layers, a row shows the worst of several."""
@@ -70,6 +82,9 @@ def show(out: Console, comparison: Comparison) -> None:
         _show_conduct(out, comparison.conduct)
         _show_unseen(out, comparison)
         _show_default(out, comparison)
+        show_content(
+            out, comparison.content, [parse_side(side) for side, _ in (comparison.reference, comparison.candidate)]
+        )
 
 
 def _show_properties(out: Console, comparison: Comparison) -> None:
@@ -183,7 +198,8 @@ def _show_agreement(out: Console, comparison: Comparison) -> None:
     if explained := [output for output in comparison.outputs if output.drifts and output.budget]:
         worst = max(explained, key=lambda output: output.budget.excess if output.budget else 0)
         assert worst.budget is not None
-        out.print(f"   = {worst.budget.form} explains the errors of the outputs: {_of_budget(worst.budget)}")
+        share = apart(worst.budget.excess, 1)[0]
+        out.print(f"   = {worst.budget.form} explains the errors of the outputs: at most {share} of what it allows")
         costly = sorted(comparison.layers, key=lambda layer: -(layer.budget.error if layer.budget else 0))
         names = [
             f'"{printable(layer.label)}" ({_number(layer.budget.error, 2)})'
@@ -194,8 +210,17 @@ def _show_agreement(out: Console, comparison: Comparison) -> None:
             out.print(f"   = layers with the greatest own errors: {', '.join(names)}")
 
 
-def _of_budget(budget: Budget) -> str:
-    return f"{budget.excess:.2g} of what it allows" if budget.excess < math.inf else "a flip that it does not allow"
+def show_content(out: Console, content: Content | None, sides: Sequence[Side]) -> None:
+    """Print how the files of two sides differ, and the command that shows it."""
+    if content is None:
+        return
+    counts = ((content.constants, "constant"), (content.layers, "other layer" if content.constants else "layer"))
+    reader = f", which {content.reader} reads" if content.reader else ""
+    out.print(f"note: the files differ in {' and '.join(counted(n, word) for n, word in counts if n)}", end=" ")
+    out.print(f'(first "{printable(content.first)}"{printable(reader)});', end=" ")
+    options = [f" --weights-{letter} {quote(side.weights)}" for letter, side in zip("ab", sides) if side.weights]
+    files = " ".join(quote(str(side.path)) for side in sides)
+    out.print(f"`irrun diff {files}{''.join(options)}` shows them")
 
 
 _CONDUCT: Final = {
@@ -224,7 +249,7 @@ def _show_unseen(out: Console, comparison: Comparison) -> None:
 def _show_default(out: Console, comparison: Comparison) -> None:
     """Print that an engine computes in another precision than f32, unless the user has asked for it."""
     every = (*comparison.outputs, *comparison.layers)
-    for (side, engine), properties in zip((comparison.reference, comparison.candidate), comparison.properties):
+    for (side, _), properties in zip((comparison.reference, comparison.candidate), comparison.properties):
         type = properties.get("INFERENCE_PRECISION_HINT", "f32")
         kind = parse_side(side).kind
         if properties and any(one.budget and one.budget.form == SATURATING for one in every):
@@ -232,7 +257,9 @@ def _show_default(out: Console, comparison: Comparison) -> None:
             out.print(f"{kind}[precision=f32]:… computes them in f32")
             return
         if type != "f32" and not {"precision", "INFERENCE_PRECISION_HINT"} & parse_side(side).options.keys():
-            out.print(f"   = {printable(engine)} is its default on this processor; {kind}[precision=f32]:… forbids it")
+            out.print(
+                f"   = {type} is the default of {kind} on this processor; {kind}[precision=f32]:… computes in f32"
+            )
             return
 
 
@@ -255,22 +282,32 @@ def _show_first(out: Console, first: First, comparison: Comparison) -> None:
     m = layer.measurement
     if m.problem:
         notes.append(printable(m.problem))
-    if m.worst is not None:
-        notes.append(
-            f"max abs {_number(m.max_abs)} (rtol {layer.rtol:g}, atol {layer.atol:g}), worst at {_index(m.worst)}"
-        )
+    if layer.budget is not None and not m.problem:
+        notes.append(f"max abs {_number(m.max_abs)}")
+    elif m.worst is not None:
+        limit = f"rtol {layer.rtol:g}, atol {layer.atol:g}"
+        notes.append(f"max abs {_number(m.max_abs)} ({limit}), worst at {_index(m.worst)}")
     if special := _special(m):
         notes.append(f"{special}: reference and candidate")
     if layer.budget is not None:
-        notes.append(
-            f"own error {_number(layer.budget.error, 2)} on equal inputs: "
-            f"{layer.budget.form or 'no precision'} explains {_number(layer.budget.allowed, 2)}"
-        )
+        notes.append(_own_error(layer.budget, comparison))
     notes += [f"input {number}: {_input(item)}" for number, item in enumerate(first.inputs)]
     notes += map(printable, first.differences)
     notes.append(_role(first))
     for note in filter(None, notes):
         out.print(f"   = {note}")
+
+
+def _own_error(budget: Budget, comparison: Comparison) -> str:
+    """Return what a layer adds to the errors of the inputs that it has read, beside what its precision explains."""
+    error = "" if math.isinf(budget.error) else f" {_number(budget.error, 2)}"
+    of_layer = f"own error{error} on the inputs that the layer has read"
+    where = "" if budget.worst is None else f" at {_index(budget.worst)}"
+    if math.isinf(budget.excess):
+        return f"{of_layer}: no rounding explains the value{where}"
+    types = (properties.get("INFERENCE_PRECISION_HINT", "f32") for properties in comparison.properties[1:])
+    form = next(types) if budget.form.startswith("f32") else budget.form
+    return f"{of_layer}: {apart(budget.excess, 1)[0]} times what {form} explains{where}"
 
 
 def _input(item: InputError) -> str:
@@ -289,6 +326,8 @@ def _role(first: First) -> str:
     constants = [i for i in first.inputs if i.kind == "constant" and i.measurement and not i.measurement.agrees]
     if constants:
         return f'the constant "{printable(constants[0].name)}" has other values'
+    if first.differences:
+        return "the layer differs between the files"
     fed = [i for i in first.inputs if i.kind != "constant" and i.measurement]
     unlike = [i for i in fed if i.measurement and i.measurement.problem]
     if unlike:
@@ -297,6 +336,9 @@ def _role(first: First) -> str:
         return "the sides ran on other data: if the pairs of inputs are wrong, pass --map REFERENCE=CANDIDATE"
     if not first.inputs:
         return ""
+    if first.layer.budget is not None:
+        beside = any(i.measurement and i.measurement.error for i in fed)
+        return f"the layer makes the error: its inputs have {'smaller or other ones' if beside else 'none'}"
     if first.gain is None:
         if any(i.measurement and i.measurement.error for i in fed):
             return "the layer makes the difference, or follows from the small errors of its inputs"
@@ -312,7 +354,8 @@ def _show_outputs_only(out: Console, comparison: Comparison) -> None:
     out.print(Text(f"differ: the outputs {names}", "bold red"))
     for output in comparison.outputs:
         if output.budget is not None and not output.agrees:
-            out.print(f'   = "{printable(output.label)}" is {_number(output.budget.excess)} times outside its budget')
+            times = apart(output.budget.excess, 1, 3)[0]
+            out.print(f'   = the error of "{printable(output.label)}" is {times} times what its budget allows')
     if comparison.layers and comparison.conduct is None:
         out.print("   = no inner value differs: the fault may vanish when inner values are observed,")
         out.print("     which changes how engines fuse layers")

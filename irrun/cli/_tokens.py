@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -10,7 +11,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from irrun.base.text import counted, printable
+from irrun.base.text import apart, counted, printable
 from irrun.cli import _terminal
 from irrun.cli._exclusions import Exclusion
 from irrun.cli._inputs import gather_specs, split
@@ -94,6 +95,7 @@ def show_steps(out: Console, comparison: Comparison) -> None:
     rows: list[list[str | Text]] = []
     for number in sorted(chosen):
         step = steps[number]
+        error, explained = apart(step.error, math.inf if step.explained is None else step.explained)
         style = "" if step.explained is None or step.error <= step.explained else "red"
         rows.append(
             [
@@ -102,8 +104,8 @@ def show_steps(out: Console, comparison: Comparison) -> None:
                 _token(step.reference, step.reference_text),
                 _token(step.candidate, step.candidate_text),
                 f"{step.margin:.3g}",
-                Text(f"{step.error:.2g}", style),
-                "-" if step.explained is None else f"{step.explained:.2g}",
+                Text(error, style),
+                "-" if step.explained is None else explained,
             ]
         )
     out.print()
@@ -128,12 +130,12 @@ def show_other_token(out: Console, comparison: Comparison) -> None:
 
 
 def _why(step: Step, comparison: Comparison) -> str:
-    margin = f"margin {step.margin:.2g}"
     if step.allowed is None:
-        return margin
+        return f"margin {step.margin:.2g}"
+    margin, allowed = apart(step.margin, step.allowed)
     effects = dict.fromkeys(str(InEffect.of(properties)) for properties in comparison.properties)
     names = " and ".join([name for name in effects if name != "f32"] or ["f32"])
-    return f"{'' if step.is_explained else 'not '}explained, {margin}; {names} explains {step.allowed:.2g}"
+    return f"{'' if step.is_explained else 'not '}explained, margin {margin}; {names} explains {allowed}"
 
 
 def _token(id: int, text: str) -> str:

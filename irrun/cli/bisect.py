@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,9 +10,9 @@ from typing import Final
 import click
 from rich.console import Console
 
-from irrun.base.text import counted, printable
+from irrun.base.text import apart, counted, printable
 from irrun.cli import _terminal
-from irrun.cli._comparison import show_inputs
+from irrun.cli._comparison import show_content, show_inputs
 from irrun.cli._comparison_options import (
     LimitOptions,
     SampleOptions,
@@ -29,6 +29,7 @@ from irrun.cli._options import folder_to_write, format_option
 from irrun.cli._settings import with_settings
 from irrun.debug import Bisection, bisect, write_reproduction
 from irrun.debug.bisection import anonymized
+from irrun.engines import Side
 
 __all__ = ["command"]
 
@@ -102,7 +103,7 @@ def command(settings: Settings) -> int:
             limits=limits,
             on_run=lambda runs, layers: status.update(f"run {runs}: {counted(layers, 'layer')}"),
         )
-    _print(bisection, settings.form)
+    _print(bisection, settings.form, (reference, candidate))
     if target is not None and bisection.part is not None:
         if settings.anonymize:
             bisection, replaced = anonymized(bisection, candidate, tolerances, limits)
@@ -124,7 +125,7 @@ def _target(folder: str) -> Path:
     return target
 
 
-def _print(bisection: Bisection, form: str) -> None:
+def _print(bisection: Bisection, form: str, sides: Sequence[Side]) -> None:
     if form == "json":
         _terminal.print_json(bisection.record())
         return
@@ -136,6 +137,7 @@ def _print(bisection: Bisection, form: str) -> None:
     if bisection.verdict == "agree":
         explained = "no error is larger than the precision explains"
         out.print(f"agree: {explained if bisection.by_budgets else 'the outputs are within the tolerances'}")
+        show_content(out, bisection.content, sides)
         return
     _print_layers(out, bisection)
 
@@ -151,7 +153,7 @@ def _print_layers(out: Console, bisection: Bisection) -> None:
         for line in filter(None, wrong.message.splitlines()):
             out.print(printable(line))
     elif wrong.verdict == "differ":
-        out.print(f"the largest error of its outputs is {wrong.excess:.3g} times the tolerance")
+        out.print(f"the largest error of its outputs is {apart(wrong.excess, 1, 3)[0]} times the tolerance")
     if bisection.part is None and bisection.by_budgets:
         out.print("the layer alone is within the tolerances: there is no part to write")
     elif bisection.part is None:

@@ -3,6 +3,7 @@
 from irrun.debug.bisection import Bisection, Culprit, Wrong, anonymized, bisect, write_reproduction
 from irrun.debug.comparison import Comparator, compare
 from irrun.debug.difference import diff, match
+from irrun.debug.difference.content import Content
 from irrun.debug.inputs import Feeds, Inputs
 from irrun.debug.low_precision.results import Kept, Precision, Quantizer, Sensitivity, Twin, WeightForm
 from irrun.debug.low_precision.simulate import precision
@@ -19,6 +20,7 @@ __all__ = [
     "Comparator",
     "Comparison",
     "Conduct",
+    "Content",
     "Culprit",
     "Feeds",
     "First",

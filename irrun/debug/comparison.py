@@ -11,6 +11,7 @@ import numpy as np
 
 from irrun.debug.budget import InEffect, Judge
 from irrun.debug.conduct import conduct_of
+from irrun.debug.difference.content import differing_content
 from irrun.debug.inputs import Feeding, Inputs
 from irrun.debug.pairing import Pairing, Renames, by_name_or_structure, in_common
 from irrun.debug.results import VERDICTS, Comparison, SideFailure, nothing_to_compare
@@ -118,7 +119,7 @@ def compare(
             comparison = replace(comparison, conduct=conduct_of(dict(zip(_ROLES, subjects)), feeds, comparison))
         if comparison.agrees and comparator is None and not tallies.has_numbers:
             raise nothing_to_compare(f"{sides[0]} and {sides[1]}")
-        return comparison
+        return replace(comparison, content=differing_content(models) if comparison.agrees else None)
 
 
 _ROLES: Final[tuple[Role, Role]] = ("reference", "candidate")

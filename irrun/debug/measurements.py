@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
+from irrun.debug.difference.content import Content
 from irrun.debug.metrics import Budget, Measurement, is_outside
 from irrun.debug.pairing import InputPair
 from irrun.debug.results import Comparison, Conduct, First, InputError, Layer, SideFailure, Step, verdict
@@ -119,6 +120,7 @@ def _comparison(fields: dict[str, Any]) -> Comparison:
         fields.get("processor", ""),
         fields.get("unseen", ()),
         Conduct(**conduct) if (conduct := fields.get("conduct")) else None,
+        Content(**content) if (content := fields.get("content")) else None,
         tuple(Step(**step) for step in fields.get("steps", ())),
     )
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from irrun.base.text import table
+from irrun.debug.difference.content import Content
 from irrun.debug.metrics import Budget, Measurement
 from irrun.debug.pairing import InputPair
 from irrun.diagnostics import EngineError, diagnostic
@@ -196,6 +197,8 @@ class Comparison:
     while it shows the value of this layer."""
     conduct: Conduct | None = None
     """What is odd about a side, if the sides differ: its verdict may be another one the next time."""
+    content: Content | None = None
+    """How the files of both sides differ, if the sides agree nevertheless."""
     steps: tuple[Step, ...] = ()
     """The tokens of language models (see ``compare_tokens``); a sample of each value is then one of these steps."""
 
@@ -258,6 +261,7 @@ def record(comparison: Comparison) -> dict[str, Any]:
         "processor": comparison.processor,
         "unseen": [{"side": side, "layer": layer} for side, layer in comparison.unseen],
         "conduct": None if comparison.conduct is None else asdict(comparison.conduct),
+        "content": None if comparison.content is None else asdict(comparison.content),
         "steps": [_step(step) for step in comparison.steps],
     }
     if comparison.failure is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ import irrun
 import warm
 from irrun import build as b
 from irrun import engines
+from irrun.base.text import apart
 from irrun.cli import _comparison
 from irrun.debug import comparison
 from irrun.engines import Engine, Limits, Side
@@ -105,9 +107,88 @@ def test_json(call):
     fields = json.loads(result.stdout)
     assert list(fields) == [
         "version", "command", "verdict", "first", "outputs", "layers", "inputs", "properties", "processor", "unseen", "conduct",
-        "steps",
+        "content", "steps",
     ]  # fmt: skip
     assert (fields["verdict"], fields["first"]["layer"], fields["first"]["line"]) == ("differ", "multiply", 31)
+
+
+def _scaled(folder: Path, name: str, scale: float, alpha: float = 1.0) -> Path:
+    """Write ``clamp(elu(x) * weight)``, whose weight is the given one times ``scale``."""
+    product = b.Multiply(
+        b.Elu(b.parameter([4], name="x"), alpha=alpha, name="elu"),
+        np.array([1, 2, 3, scale * 4], np.float32),
+        name="product",
+    )
+    path = folder / f"{name}.xml"
+    irrun.save_model(b.model({"y": b.Clamp(product, min=-1.0, max=1e9, name="clamp")}), path)
+    return path
+
+
+def test_files_that_differ_although_the_sides_agree(call, tmp_path):
+    """The input hides both faults: the product with 0, and the parameter of Elu, which serves negative numbers."""
+    good, bad = _scaled(tmp_path, "good", 1), _scaled(tmp_path, "bad", 2, alpha=3.0)
+    for command in ("compare", "bisect"):
+        result = call(command, good, bad, "-i", "x=[3,2,1,0]")
+        assert result.exit_code == 0
+        note = " ".join(result.stdout.split("note: ")[1].split())
+        assert (
+            note
+            == f'the files differ in 1 constant and 1 other layer (first "elu"); `irrun diff {good} {bad}` shows them'
+        )
+        fields = json.loads(call(command, good, bad, "-i", "x=[3,2,1,0]", "--format", "json").stdout)
+        assert fields["content"] == {"constants": 1, "layers": 1, "first": "elu", "reader": ""}
+
+
+def test_files_that_do_not_differ_in_what_they_compute(call, tmp_path):
+    """The same file, a file with other names, and a weight in f16 that holds the same numbers."""
+    good = _scaled(tmp_path, "good", 1)
+    named = tmp_path / "named.xml"
+    named.write_text(good.read_text().replace('name="elu"', 'name="first"'))
+    copy(good.with_suffix(".bin"), named.with_suffix(".bin"))
+    half = tmp_path / "half.xml"
+    weight = b.Convert(np.array([1, 2, 3, 4], np.float16), destination_type="f32")
+    product = b.Multiply(b.Elu(b.parameter([4], name="x"), alpha=1.0, name="elu"), weight, name="product")
+    irrun.save_model(b.model({"y": b.Clamp(product, min=-1.0, max=1e9, name="clamp")}), half)
+    for other in (good, named, half):
+        result = call("compare", good, other, "-i", "x=[3,2,1,0]")
+        assert result.exit_code == 0
+        assert "note" not in result.stdout
+
+
+def test_what_is_said_of_a_wrong_layer(call, tmp_path):
+    """No sentence contradicts another: tolerances that do not decide, and equal numbers, are not printed."""
+    good, bad = _scaled(tmp_path, "good", 1), _scaled(tmp_path, "bad", 1 + 8e-6)
+    lines = call("compare", good, bad, "-i", "x=[3,2,1,1]").stdout.splitlines()
+    assert not [line for line in lines if "rtol" in line or "on equal inputs" in line]
+    (own,) = [line for line in lines if "own error" in line]
+    sentence = re.search(r"own error (\S+) on the inputs that the layer has read: (\S+) times what f32", own)
+    assert sentence is not None
+    error, times = sentence.groups()
+    assert float(times) > 1
+    assert float(error) == pytest.approx(32e-6 / np.sqrt((9 + 16 + 9 + 16) / 4), rel=0.1)
+    lines = call("compare", good, bad, "-i", "x=[3,2,1,1]", "--rtol", "0", "--atol", "0").stdout.splitlines()
+    assert any("(rtol 0, atol 0), worst at [3]" in line for line in lines)
+
+
+def test_a_layer_with_another_attribute_passes_nothing_on(call, tmp_path):
+    good, bad = _scaled(tmp_path, "good", 1), _scaled(tmp_path, "bad", 1, alpha=1.01)
+    for options in ((), ("--rtol", "1e-6")):
+        lines = call("compare", good, bad, "-i", "x=[-1,2,3,4]", *options).stdout.splitlines()
+        assert any(line.endswith('the attribute alpha is "1.01", in the reference "1.0"') for line in lines)
+        assert lines[-1].endswith("the layer differs between the files")
+
+
+@pytest.mark.parametrize(
+    ("pair", "texts"),
+    [
+        ((0.104, 0.101), ("0.104", "0.101")),
+        ((0.2, 0.1), ("0.2", "0.1")),
+        ((1.00004, 1), ("1.00004", "1")),
+        ((1, 1), ("1", "1")),
+    ],
+)
+def test_numbers_that_differ_read_differently(pair, texts):
+    assert apart(*pair) == texts
 
 
 def test_tolerances(call, tmp_path):

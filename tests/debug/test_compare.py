@@ -189,6 +189,7 @@ def test_json(run: Compare, tmp_path: Path) -> None:
         "processor",
         "unseen",
         "conduct",
+        "content",
         "steps",
     ]
     assert fields["verdict"] == "differ"

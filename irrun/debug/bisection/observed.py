@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from irrun.base.text import apart
 from irrun.debug.bisection.judging import Wrong
 from irrun.debug.results import Comparison, Layer
 from irrun.model import Model
@@ -34,7 +35,7 @@ def _allowed(output: Layer) -> float:
 def own_wrong(layer: Layer) -> Wrong:
     """Return what is wrong with a layer whose own error the precision does not explain."""
     assert layer.budget is not None
-    times = f"{layer.budget.excess:.3g} times what the precision explains"
+    times = f"{apart(layer.budget.excess, 1, 3)[0]} times what the precision explains"
     message = f"the error of the layer on the inputs that it has read is {times}"
     return Wrong("differ", (0,), layer.budget.excess, message)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from irrun.debug.bisection.regions import Output, Part, Region
 from irrun.debug.bisection.truth import Truth, interface, load_reference
 from irrun.debug.bisection.twins import Twins
 from irrun.debug.comparison import compare
+from irrun.debug.difference.content import Content, differing_content
 from irrun.debug.inputs import Feeding, Inputs
 from irrun.debug.metrics import measure
 from irrun.debug.pairing import InputPair, Pairing, Renames, by_name_or_structure, pair_outputs, renamed
@@ -78,6 +79,9 @@ class Bisection:
     by_budgets: bool = False
     """Whether budgets decided: what the precision in effect explains. Otherwise, tolerances did."""
 
+    content: Content | None = None
+    """How the files of both sides differ, if the sides agree nevertheless."""
+
     def record(self) -> dict[str, Any]:
         """Return the bisection as a dict for JSON, with the pairs of inputs."""
         layers = [{"name": c.name, "type": c.type, "line": c.line, "file": c.file} for c in self.layers]
@@ -90,6 +94,7 @@ class Bisection:
             "candidate": self.candidate,
             "judged_by": "budgets" if self.by_budgets else "tolerances",
             "inputs": input_records(self.pairs),
+            "content": None if self.content is None else asdict(self.content),
         }
 
 
@@ -145,7 +150,9 @@ def bisect(
             )
 
         by_tolerances = (tolerances or Tolerances()) != Tolerances() or subject.model is None
-        return replace(search.bisect(model, None if by_tolerances else watched), pairs=feeding.pairs)
+        found = replace(search.bisect(model, None if by_tolerances else watched), pairs=feeding.pairs)
+        agrees = found.verdict == "agree"
+        return replace(found, content=differing_content((subject.model, model)) if agrees else None)
 
 
 class _Search:
