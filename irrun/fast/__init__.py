@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 from irrun.base.forking import UNFORKED
 from irrun.opdef import Kernel, Op, Request, is_custom
 
-__all__ = ["OFFERS", "available", "forms", "has_integers", "in_integers", "join", "kernel"]
+__all__ = ["OFFERS", "available", "forms", "has_integers", "in_integers", "join", "kernel", "never_compiles"]
 
 _Flow = TypeVar("_Flow")
 
@@ -79,6 +79,12 @@ def available() -> bool:
         warnings.warn(structures.UNKNOWN, RuntimeWarning, stacklevel=2)
         return False
     return True
+
+
+@cache
+def never_compiles() -> bool:
+    """Return whether all kernels here were made ahead of time, so that even a small model does not wait for them."""
+    return importlib.util.find_spec("numba") is None and _module("machine.ahead").library() is not None
 
 
 def forms() -> Mapping[str, Mapping[str, str]]:
