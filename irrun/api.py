@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from irrun.base.source import Source
 from irrun.checking.checker import check as check_parsed
 from irrun.checking.checker import examine
+from irrun.checking.frozen import with_frozen_dims
 from irrun.checking.origins import Explanation
 from irrun.checking.questions import at_line, only
 from irrun.diagnostics import ModelError, ReadError, Report, diagnostic
@@ -284,30 +285,26 @@ def check(
     is none.
     """
     if isinstance(model, Model):
-        return _checked(_at(Parsed(model, []), shapes), targets)
+        return _checked(Parsed(model, []), shapes, targets)
     try:
         models = load_all(model, weights)
     except ReadError as error:
         if any(d.code == "IR000" for d in error.diagnostics):
             raise
         return Report(error.diagnostics)
-    by_model = [
-        m.diagnostics if isinstance(m, ReadError) else _checked(_at(m, shapes), targets).diagnostics for m in models
-    ]
+    by_model = [m.diagnostics if isinstance(m, ReadError) else _checked(m, shapes, targets).diagnostics for m in models]
     return Report(tuple(d for diagnostics in by_model for d in diagnostics))
 
 
-def _checked(parsed: Parsed, targets: Sequence[str]) -> Report:
-    if not targets:
-        return check_parsed(parsed)
-    from irrun.targets import check_targets, parse_target  # imported late: most checks have no target
+def _checked(given: Parsed, shapes: Shapes | None, targets: Sequence[str]) -> Report:
+    parsed = given.reshape(shapes) if shapes else given
+    if targets:
+        from irrun.targets import check_targets, parse_target  # imported late: most checks have no target
 
-    return check_targets(parsed, *examine(parsed), [parse_target(text) for text in targets])
-
-
-def _at(parsed: Parsed, shapes: Shapes | None) -> Parsed:
-    """Return a model with other input shapes; without ``shapes``, the model itself."""
-    return parsed.reshape(shapes) if shapes else parsed
+        report = check_targets(parsed, *examine(parsed), [parse_target(text) for text in targets])
+    else:
+        report = check_parsed(parsed)
+    return with_frozen_dims(report, given.model, shapes) if shapes else report
 
 
 def why(model: Model | PathLike, layer: str | int, *, everything: bool = False) -> Explanation:

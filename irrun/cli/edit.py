@@ -25,6 +25,8 @@ from irrun.model import VERSIONS, Model, Shapes
 from irrun.running.live import default_max_memory
 from irrun.surgery import (
     Step,
+    batch_axes,
+    batch_shapes,
     downgrade,
     drop_unused,
     expose,
@@ -32,17 +34,22 @@ from irrun.surgery import (
     merge,
     merged,
     original,
+    probe,
     rename_input,
     rename_layer,
     rename_output,
+    require_agreement,
     require_equal,
     require_equal_on,
+    require_reshaped,
     reshape,
     simplify,
+    thaw,
     upgrade,
     with_version,
 )
 from irrun.targets import RELEASES, has_operation, newest_opset, parse_target
+from irrun.types import UNKNOWN_RANK
 
 __all__ = ["command"]
 
@@ -61,6 +68,12 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
             raise click.BadParameter(f"{old} is named twice; remove one of them", ctx, param)
         pairs[old] = new
     return pairs
+
+
+def _batch(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not re.fullmatch(r"\?|[1-9]\d{0,8}", value):
+        raise click.BadParameter(f"{value} is no batch; write a number, or ? for any", ctx, param)
+    return value
 
 
 _NEWEST: Final = "newest"
@@ -119,6 +132,7 @@ def _pairs_option(name: str, metavar: str, help: str) -> Any:
 @target_option
 @click.option("--ir-version", type=click.Choice([str(v) for v in VERSIONS]), help="Write this version of the IR.")
 @shape_option()
+@click.option("--batch", metavar="N|?", callback=_batch, help="Give all inputs another batch, or an unknown one.")
 @input_option(" The result is compared with the model before the edits.")
 @click.option("--no-verify", is_flag=True, help="Do not run the original and the result.")
 @click.option(
@@ -142,6 +156,7 @@ def command(
     shapes: Shapes,
     no_verify: bool,
     sides: Sequence[str],
+    batch: str | None,
     **edits: Any,
 ) -> int:
     """Rename, expose, merge, fold, simplify, or write older operation sets.
@@ -155,38 +170,42 @@ def command(
     model_to_write(output, "-o", force=force)
     if not edits["other"] and (edits["connect"] or edits["keep"]):
         raise click.UsageError("--connect and --keep-outputs say how to merge; add --merge")
-    if not any(edits.values()) and not shapes:
+    if not any(edits.values()) and not shapes and batch is None:
         raise click.UsageError("no edit is named; `irrun edit --help` lists them")
-    whole = _model(model, weights)
-    if shapes:
-        whole = _reshaped(whole, shapes)
+    read = whole = _model(model, weights)
+    sides = sides or [_DEFAULT_SIDE] * (find_spec(_OPENVINO) is not None)
+    facts: dict[str, Any] = {}
+    if shapes or batch is not None:
+        whole, facts = _reshaped(whole, shapes, batch, inputs, None if no_verify else sides)
     if edits["other"] is not None:
         other = _model(edits["other"], None)
         whole = _merged(whole, other, edits["connect"] or None, edits["keep"], None if no_verify else inputs)
     edited, steps = _edited(whole, edits)
     ran: list[str] = []
-    if not no_verify:
+    is_edited = any(edits.values())
+    if is_edited and not no_verify:
         reference = original(whole, [_exposed(text)[0] for text in edits["exposed"]])
         rounding = edits["opset"] is not None or bool(edits["targets"])
-        require_equal(reference, edited, feeds=_feeds(whole, inputs), rounding=rounding)
-        sides = sides or [_DEFAULT_SIDE] * (find_spec(_OPENVINO) is not None)
-        ran = [
-            engine for side in sides if (engine := require_equal_on(side, whole, edited, feeds=_feeds(whole, inputs)))
-        ]
+        samples = [probe(read, whole)] if facts and not inputs else list(_feeds(whole, inputs))
+        require_equal(reference, edited, feeds=samples, rounding=rounding)
+        ran = [engine for side in sides if (engine := require_equal_on(side, whole, edited, feeds=samples))]
     save_model(edited, output, compact=True)
     if form == "json":
         simplified = [{"step": step.name, "layers": step.layers, "bytes": step.bytes} for step in steps]
-        _terminal.print_json(
-            {**written(edited, output), "simplified": simplified, "verified": not no_verify, "engines": ran}
-        )
+        record = {"simplified": simplified, "reshaped": facts or None, "verified": not no_verify, "engines": ran}
+        _terminal.print_json({**written(edited, output), **record})
         return 0
     names = ", ".join(p.name for p in edited.parameters) or "none"
     outputs = ", ".join(edited.result_name(r) for r in edited.results) or "none"
     given = "the inputs" if inputs else f"{_VERIFIED_SAMPLES} random inputs"
     also = f", also in {', '.join(ran)}" if ran else ""
-    proof = "not verified" if no_verify else f"equal to the original on {given}{also}"
+    proofs = [facts["proof"]] if facts else []
+    proofs += [f"equal to the original on {given}{also}"] if is_edited else []
+    proof = "not verified" if no_verify else "; ".join(proofs)
     message = f"wrote {output}: {counted(len(edited.layers), 'layer')}; inputs {names}; outputs {outputs}; {proof}"
     console = _terminal.console(stderr=True)
+    for sentence in facts.get("replaced", ()):
+        console.print(printable(f"replaced: {sentence}"))
     if edits["simplify"]:
         _terminal.title(console, "removed")
         rows = [(step.name, f"{step.layers:,}", f"{step.bytes:,}") for step in steps]
@@ -205,13 +224,32 @@ def _model(path: str, weights: str | None) -> Model:
     return model
 
 
-def _reshaped(model: Model, shapes: Shapes) -> Model:
-    """Return the model with other input shapes. Raises ModelError if a layer cannot take them."""
-    model = reshape(model, shapes)
-    errors = [found for found in check(Parsed(model, [])) if found.severity == "error"]
+def _reshaped(
+    model: Model, shapes: Shapes, batch: str | None, inputs: Sequence[str], sides: Sequence[str] | None
+) -> tuple[Model, dict[str, Any]]:
+    """Return the model with other input shapes, and what was replaced and compared. It is verified unless ``sides`` is
+    None. Raises ModelError if a layer cannot take the shapes, or if the result is wrong.
+    """
+    axes: Mapping[int, int] = {}
+    size = None
+    if batch is not None:
+        axes = batch_axes(model)
+        position, axis = next(iter(axes.items()))
+        size = ((model.inputs[position].shape or UNKNOWN_RANK).dims or ())[axis].value
+        shapes = {**batch_shapes(model, None if batch == "?" else int(batch)), **shapes}  # type: ignore[dict-item]
+    thawed = thaw(model, shapes, batch=size if axes and not any(axes.values()) else None)
+    reshaped = reshape(thawed.model, shapes)
+    errors = [found for found in check(Parsed(reshaped, [])) if found.severity == "error"]
     if errors:
         raise ModelError(errors)
-    return model
+    facts: dict[str, Any] = {"replaced": list(thawed.replaced), "proof": "", "engines": []}
+    if sides is not None:
+        feeds = list(_feeds(reshaped, inputs)) if inputs else [probe(model, reshaped)]
+        facts["proof"] = require_reshaped(model, reshaped, axes, feeds=feeds)
+        ran = [name for side in sides if (name := require_agreement(side, model, reshaped, feeds=feeds))]
+        facts["engines"] = ran
+        facts["proof"] += f", and as irrun in {', '.join(ran)}" if ran else ""
+    return reshaped, facts
 
 
 def _feeds(model: Model, inputs: Sequence[str]) -> Iterator[dict[int, np.ndarray]]:

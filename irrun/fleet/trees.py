@@ -15,6 +15,7 @@ from irrun.api import load_all
 from irrun.base.identity import weights_of
 from irrun.base.source import STDIN, Source
 from irrun.checking.checker import examine
+from irrun.checking.frozen import with_frozen_dims
 from irrun.codes import Kind
 from irrun.diagnostics import Diagnostic, IrrunError, ReadError, diagnostic
 from irrun.fleet.cache import Cache, from_record, to_record
@@ -75,7 +76,8 @@ class Check:
                     parsed = item.reshape(self.shapes) if self.shapes else item
                     report, trace = examine(parsed)
                     targets = [parse_target(text) for text in self.targets]
-                    diagnostics += check_targets(parsed, report, trace, targets) if targets else report
+                    report = check_targets(parsed, report, trace, targets) if targets else report
+                    diagnostics += with_frozen_dims(report, item.model, self.shapes) if self.shapes else report
         except IrrunError as error:
             diagnostics += error.diagnostics
         return Outcome(tuple(diagnostics), examples, *measure.taken())

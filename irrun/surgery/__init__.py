@@ -8,14 +8,25 @@ from irrun.surgery._folding import fold_constants
 from irrun.surgery._merging import merge
 from irrun.surgery._names import expose, rename_input, rename_layer, rename_output
 from irrun.surgery._opsets import downgrade, upgrade
-from irrun.surgery._reshaping import reshape
+from irrun.surgery._reshaping import Thawed, batch_axes, batch_shapes, reshape, thaw
 from irrun.surgery._simplifying import Simplified, Step, simplify
 from irrun.surgery._unused import drop_unused
-from irrun.surgery._verify import Reference, is_close, merged, original, require_equal, require_equal_on
+from irrun.surgery._verify import (
+    Reference,
+    is_close,
+    merged,
+    original,
+    probe,
+    require_agreement,
+    require_equal,
+    require_equal_on,
+    require_reshaped,
+)
 from irrun.surgery._versions import with_version
 
 __all__ = [
-    "Reference", "Simplified", "Step", "downgrade", "drop_unused", "expose", "fold_constants", "is_close", "merge",
-    "merged", "original", "rename_input", "rename_layer", "rename_output", "require_equal", "require_equal_on",
-    "reshape", "simplify", "upgrade", "with_version",
+    "Reference", "Simplified", "Step", "Thawed", "batch_axes", "batch_shapes", "downgrade", "drop_unused", "expose",
+    "fold_constants", "is_close", "merge", "merged", "original", "probe", "rename_input", "rename_layer",
+    "rename_output", "require_agreement", "require_equal", "require_equal_on", "require_reshaped", "reshape",
+    "simplify", "thaw", "upgrade", "with_version",
 ]  # fmt: skip

@@ -21,8 +21,12 @@ from irrun.running.generate import draw
 from irrun.surgery._merging import links
 from irrun.surgery._models import refused
 from irrun.surgery._names import find_value
+from irrun.types import UNKNOWN_RANK, PartialShape
 
-__all__ = ["Reference", "is_close", "merged", "original", "require_equal", "require_equal_on"]
+__all__ = [
+    "Reference", "is_close", "merged", "original", "probe", "require_agreement", "require_equal", "require_equal_on",
+    "require_reshaped",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,136 @@ def _inputs(model: Model, samples: int, feeds: Iterable[Mapping[int, np.ndarray]
         taken: dict[int | str, np.ndarray] = {**given}
         drawn = {**draw(model, seed, given=taken), **given}
         yield [drawn[i] for i in range(len(model.parameters))]
+
+
+def require_reshaped(
+    model: Model | PathLike,
+    reshaped: Model | PathLike,
+    axes: Mapping[int, int] | None = None,
+    *,
+    feeds: Sequence[Mapping[int, np.ndarray]] | None = None,
+) -> str:
+    """Hold a model with other input shapes against the original, and return in words what was compared.
+
+    If the new shapes admit the old ones, both must give the same bits there. With the ``axes`` of the batch by the
+    position of the input, the outputs of several samples at once must be those of each sample alone, within the limit
+    of ``is_close``. The reshaped model must also run in its own shapes, on ``feeds`` or random inputs. Raises
+    ModelError (IR608) if it does not.
+    """
+    model, reshaped = as_model(model), as_model(reshaped)
+    proofs: list[str] = []
+    if all(
+        after.shape is None or _admits(after.shape, before.shape)
+        for before, after in zip(model.inputs, reshaped.inputs)
+    ):
+        require_equal(original(model), reshaped, feeds=[dict(draw(model, seed)) for seed in range(2)])
+        proofs.append("equal to the original at its shapes")
+    if axes:
+        count = _require_samples(model, reshaped, axes)
+        if count:
+            proofs.append(f"equal to the original on each of {count} samples")
+    executable = compile(reshaped, exact=True)
+    for arrays in _inputs(reshaped, 1, feeds or [probe(model, reshaped)]):
+        executable.restart()
+        try:
+            executable(arrays)
+        except IrrunError as error:
+            message = f"the result fails in its new shapes: {error.diagnostics[0].message}"
+            raise refused(reshaped, message, "pass inputs that it takes (-i NAME=SPEC), or other shapes") from None
+    return " and ".join(proofs) or "run in its new shapes"
+
+
+def probe(model: Model, reshaped: Model) -> dict[int, np.ndarray]:
+    """Return random inputs, whose dims are twice the old ones where the new shape leaves them open."""
+    shapes: dict[str | int, list[int]] = {}
+    for position, (before, after) in enumerate(zip(model.inputs, reshaped.inputs)):
+        if before.shape is None or after.shape is None or before.shape.static is None or after.shape.dims is None:
+            continue
+        pairs = list(zip(before.shape.static, after.shape.dims))
+        if len(pairs) == len(after.shape.dims) == len(before.shape.static):
+            choices = [(new.value, 2 * old, old, int(new.lo)) for old, new in pairs]
+            shapes[position] = [
+                next(n for n in choice if n is not None and new.fits(n)) for choice, (_, new) in zip(choices, pairs)
+            ]
+    return draw(reshaped, 0, shapes)
+
+
+def _admits(after: PartialShape, before: PartialShape | None) -> bool:
+    dims = before.static if before is not None else None
+    return dims is not None and after.fits(dims)
+
+
+def _require_samples(model: Model, reshaped: Model, axes: Mapping[int, int]) -> int:
+    """Compare the outputs of a batch with those of its samples. Return the number of samples, 0 if they do not fit."""
+    position, axis = next(iter(axes.items()))
+    old, new = ((each.inputs[position].shape or UNKNOWN_RANK).dims or () for each in (model, reshaped))
+    size = old[axis].value
+    whole = new[axis].value or 2 * (size or 0)
+    if not size or not whole or whole % size or not new[axis].fits(whole):
+        return 0
+    count = whole // size
+    first = draw(model, 0)
+    samples = [{**first, **{i: a for i, a in draw(model, seed).items() if i in axes}} for seed in range(count)]
+    stacked = {i: np.concatenate([s[i] for s in samples], axes[i]) if i in axes else first[i] for i in first}
+    reference = original(model)
+    runs = []
+    for sample in samples:
+        reference.restart()
+        try:
+            runs.append(reference([sample[i] for i in range(len(model.parameters))]))
+        except IrrunError as error:
+            message = "the original fails on random inputs, so that the edit cannot be verified: "
+            message += error.diagnostics[0].message
+            raise refused(reshaped, message, "leave the verification out (--no-verify)") from None
+    outputs = compile(reshaped, exact=True)([stacked[i] for i in range(len(model.parameters))])
+    for number, parts in enumerate(zip(*runs)):
+        array, dims = outputs[number], parts[0].shape
+        joined = next((i for i, (a, b) in enumerate(zip(array.shape, dims)) if a == b * count and a != b), None)
+        expected = parts[0] if joined is None else np.concatenate(parts, joined)
+        if not is_close(array, expected):
+            result = reshaped.results[number]
+            message = f'output "{reshaped.result_name(result)}" of {count} samples is not that of each sample alone'
+            raise refused(reshaped, message, "the model mixes its samples: pass --shape, or keep its batch", result)
+    return count
+
+
+def require_agreement(
+    side: str,
+    model: Model | PathLike,
+    reshaped: Model | PathLike,
+    *,
+    feeds: Sequence[Mapping[int, np.ndarray]] | None = None,
+) -> str:
+    """Run a model with other input shapes in an engine, whose outputs must be those of irrun. Return the engine's name.
+
+    The name is empty if the engine does not run the original, or gives other outputs for it than irrun does. Raises
+    ModelError (IR608) if the reshaped model differs by more than the limit of ``is_close``, or is refused.
+    """
+    model, reshaped = as_model(model), as_model(reshaped)
+    with engines.private_folder() as folder, engines.open(side) as engine:
+        own = feeds or [probe(model, reshaped)]
+        for name, each, given in (("original", model, None), ("reshaped", reshaped, own)):
+            path = folder / f"{name}.xml"
+            save_model(each, path, compact=True)
+            inputs = list(_inputs(each, 1, given))
+            runs = _runs(engine, path, each, inputs)
+            executable = compile(each, exact=True)
+            expected = []
+            for arrays in inputs:
+                executable.restart()
+                runs_of = [executable(arrays) for _ in range(1 + _has_state(each))]
+                expected += [[run[i] for i in range(len(each.results))] for run in runs_of]
+            agrees = not isinstance(runs, str) and all(
+                is_close(a, b) for run, wanted in zip(runs, expected) for a, b in zip(run, wanted)
+            )
+            if not agrees and name == "original":
+                return ""
+            if not agrees:
+                why = (
+                    f"refuses the result: {runs}" if isinstance(runs, str) else "gives other outputs in the new shapes"
+                )
+                raise refused(reshaped, f"{engine.name} runs the original as irrun, but {why}", "choose other shapes")
+        return engine.name
 
 
 def require_equal_on(

@@ -251,3 +251,48 @@ def test_targets(call, tmp_path, options, version, newest):
 def test_targets_that_name_no_release(call, target, said):
     result = call("edit", CONVNET, "--target", target, "-o", "b.xml")
     assert (result.exit_code, said in result.stderr) == (2, True)
+
+
+def _frozen(folder: Path) -> None:
+    x = b.parameter([1, 4], name="x")
+    table = np.arange(16, dtype=np.float32).reshape(1, 16)
+    positions = b.Slice(table, [0], [4], [1], [1], name="positions")
+    heads = b.Reshape(b.Add(x, positions, name="sum"), [1, 2, 2], special_zero=False, name="heads")
+    irrun.save_model(b.model({"y": b.ReLU(heads, name="r")}), folder / "a.xml")
+
+
+def test_constants_that_repeat_a_dim(call, tmp_path):
+    _frozen(tmp_path)
+    result = call("edit", "a.xml", "--shape", "x=[1,?]", "--rename-output", "y=z", "-o", "b.xml")
+    assert result.exit_code == 0, result.output
+    assert re.findall(r"replaced: .* (holds \d+ in element \d+: .*)", result.stderr) == [
+        'holds 4 in element 0: dim 1 of input "x"',
+        'holds 2 in element 1: dim 1 of input "x" times 1/2',
+    ]
+    assert "; equal to the original at its shapes; equal to the original on 2 random inputs\n" in result.stderr
+    data = np.ones((1, 6), np.float32)
+    assert irrun.run("b.xml", data)["z"].tolist() == [[[1, 2], [3, 4], [5, 6]]]
+    result = call("edit", "a.xml", "--shape", "x=[1,8]", "-o", "c.xml", "--format", "json")
+    record = json.loads(result.stdout)["reshaped"]
+    assert (record["proof"], len(record["replaced"])) == ("run in its new shapes", 2)
+    assert irrun.run("c.xml", np.ones((1, 8), np.float32))[0].shape == (1, 4, 2)
+
+
+def test_another_batch(call, tmp_path, ov):
+    _frozen(tmp_path)
+    result = call("edit", "a.xml", "--batch", "3", "-o", "b.xml")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"equal to the original on each of 3 samples, and as irrun in OpenVINO", result.stderr)
+    assert irrun.run("b.xml", np.ones((3, 4), np.float32))[0].shape == (3, 2, 2)
+    result = call("edit", "a.xml", "--batch", "?", "-o", "c.xml")
+    assert "equal to the original at its shapes and equal to the original on each of 2 samples" in result.stderr
+    assert irrun.run("c.xml", np.ones((5, 4), np.float32))[0].shape == (5, 2, 2)
+    for batch in ("0", "x", "-1"):
+        result = call("edit", "a.xml", "--batch", batch, "-o", "d.xml")
+        assert (result.exit_code, f"{batch} is no batch" in result.stderr) == (2, True)
+
+
+def test_shapes_that_no_constant_mends(call, tmp_path):
+    irrun.save_model(b.model({"y": b.Add(b.parameter([4], name="x"), np.ones(4, np.float32))}), tmp_path / "a.xml")
+    result = call("edit", "a.xml", "--shape", "x=[6]", "-o", "b.xml")
+    assert (result.exit_code, "IR403" in result.stderr, Path("b.xml").exists()) == (1, True, False)

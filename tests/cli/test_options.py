@@ -15,6 +15,7 @@ MEANINGS = {
     "--against": "the engine that is judged or looked at",
     "--all": "list everything, and fold nothing",
     "--atol": "absolute tolerance of every compared value",
+    "--batch": "how many samples the inputs hold",
     "--bgr": "order of the channels of pictures",
     "--cache": "skip models that are known",
     "--dask": "use the Dask cluster with this address",
@@ -54,7 +55,7 @@ MEANINGS = {
 }
 """The meaning of each option that several commands have. A new one is written here first."""
 
-FREE = {"--output", "--to", "--harness", "--opset"}
+FREE = {"--batch", "--output", "--to", "--harness", "--opset"}
 """Options whose values are of another kind in each command."""
 
 

@@ -37,7 +37,7 @@ FOLDERS: dict[str, set[str]] = {
     "running": {"base", "kernels", "inference", "planning"},
     "api": {"base", "inference", "ir", "checking", "targets", "running"},
     "engines": {"base", "planning", "api"},
-    "surgery": {"base", "inference", "ir", "running", "api", "engines"},
+    "surgery": {"base", "inference", "ir", "checking", "running", "api", "engines"},
     "arrays": {"base", "ir", "running"},
     "genai": {"base", "inference", "ir", "running", "api", "engines"},
     "fleet": {"base", "arrays", "ir", "checking", "targets", "running", "api", "genai"},
