@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun.base.processor import processor
 from irrun.base.text import counted
-from irrun.debug.budget import Accumulated
+from irrun.debug.budget import Accumulated, InEffect
 from irrun.debug.divergence import first_divergence
 from irrun.debug.inputs import Feeding
 from irrun.debug.metrics import Budget, Measurement, measure, tolerated
@@ -260,7 +260,13 @@ class Tallies:
         )
 
     def _settle(self) -> None:
-        """Take as explained what the judge leaves to others: loops to their bodies, constants to their readers."""
+        """Take as explained what the judge leaves to others: loops to their bodies, constants to their readers.
+
+        A candidate that computes in less than f32, and shows no bodies, leaves loops to the budgets of the outputs.
+        """
+        outputs = self.output_tallies.values()
+        is_lower = InEffect.of(self.candidate.engine.properties).type != "f32"
+        is_whole = is_lower and bool(outputs) and all(t.budget and t.budget.is_explained for t in outputs)
         judged = [place.layer for place, tally in self.tallies.items() if tally.budget is not None]
         models = {id(node.model): node.model for node in self.reference.nodes.values()}
         constants = {key: constant_layers(model) for key, model in models.items()}
@@ -270,7 +276,8 @@ class Tallies:
             is_constant = node is not None and node.layer.id in constants[id(node.model)]
             if place.layer in self.fixed and tally.element_type in ELEMENT_TYPES:
                 is_constant = is_constant or ELEMENT_TYPES[tally.element_type].kind == "float"
-            if judged and tally.budget is None and (place.layer in bodies or is_constant):
+            is_left = judged and (place.layer in bodies or is_constant)
+            if tally.budget is None and (is_left or (is_whole and node is not None and node.layer.bodies)):
                 tally.budget = _UNJUDGED
 
     def _is_right_but_for_inputs(self) -> bool:

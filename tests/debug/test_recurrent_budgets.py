@@ -154,3 +154,32 @@ def test_openvino_in_bf16_agrees(ov: Any, lengths: tuple[int, int], tmp_path: Pa
     comparison = compare(str(path), f"openvino[precision=bf16]:{path}", feeds)
     assert comparison.agrees
     assert len(comparison.layers) == len(outputs)
+
+
+@pytest.mark.parametrize(("scale", "verdict"), [(1.0, "agree"), (1.5, "differ")])
+def test_a_loop_whose_body_openvino_does_not_show(ov: Any, scale: float, verdict: str, tmp_path: Path) -> None:
+    """In bf16, no tolerance holds for the outputs of a healthy loop. The budgets of the outputs find the fault."""
+    ops, feeds = ov.opset14, dict(zip("xhc", _arrays("LSTM", 2)))
+    w, r, bias = (array[0].copy() for array in _arrays("LSTM", 2)[3:])
+    for name, factor in (("right", 1.0), ("other", scale)):
+        wrong = w.copy()
+        wrong[2 * HIDDEN : 2 * HIDDEN + 8] *= factor
+        x, h, c = (ops.parameter(s, np.float32) for s in ([BATCH, 1, INPUT], [BATCH, HIDDEN], [BATCH, HIDDEN]))
+        element = ops.squeeze(x, ops.constant([1]))
+        cell = ops.lstm_cell(element, h, c, *map(ops.constant, (wrong, r, bias)), HIDDEN)
+        last = [ops.result(state) for state in cell.outputs()]
+        state = ops.result(ops.unsqueeze(cell.output(0), ops.constant([1])))
+        loop = ops.tensor_iterator()
+        loop.set_body(ov.Model([*last, state], [x, h, c]))
+        shapes = {"x": [BATCH, TIME, INPUT], "h": [BATCH, HIDDEN], "c": [BATCH, HIDDEN]}
+        outer = {key: ops.parameter(shape, np.float32, name=key) for key, shape in shapes.items()}
+        loop.set_sliced_input(x, outer["x"].output(0), 0, 1, 1, -1, 1)
+        for own, key, after in zip((h, c), "hc", last):
+            loop.set_merged_input(own, outer[key].output(0), after.output(0))
+        states = loop.get_concatenated_slices(state.output(0), 0, 1, 1, -1, 1)
+        ov.save_model(ov.Model([states], list(outer.values())), tmp_path / f"{name}.xml", compress_to_fp16=False)
+    inputs = {"x": feeds["x"], "h": feeds["h"][:, 0], "c": feeds["c"][:, 0]}
+    paths = [str(tmp_path / f"{name}.xml") for name in ("right", "other")]
+    comparison = compare(paths[0], f"openvino[precision=bf16]:{paths[1]}", inputs)
+    assert comparison.verdict == verdict
+    assert verdict == "agree" or (comparison.first is not None and comparison.first.layer.type == "TensorIterator")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from irrun.debug.difference.diff import LayerDifference, diff
@@ -54,7 +55,7 @@ def differing_content(models: Sequence[Model | None]) -> Content | None:
     return Content(len(constants), len(found) - len(constants), name, reader)
 
 
-def _bin(model: Model) -> str | None:
+def _bin(model: Model) -> Path | None:
     return None if model.weights is None else model.weights.path
 
 
