@@ -147,6 +147,11 @@ CODES: Final[dict[str, Code]] = {
         Code("IR807", "no-text", Kind.WARNING),
         # 9xx releases and devices that a model is to run on
         Code("IR901", "operation-missing", Kind.TARGET),
+        Code("IR902", "type-refused", Kind.TARGET),
+        Code("IR903", "attribute-refused", Kind.TARGET),
+        Code("IR904", "layer-refused", Kind.TARGET),
+        Code("IR905", "file-refused", Kind.TARGET),
+        Code("IR906", "device-limit", Kind.TARGET),
     )
 }
 """Every code by its id. The first digit of an id is its group.

@@ -27,6 +27,7 @@ PROGRAMS: Final = {
     "pattern_fuzz": "tools/pattern_fuzz.py",
     "planted_faults": "tools/planted_faults/__main__.py",
     "quotations": "tools/quotations.py",
+    "releases": "tools/releases/__main__.py",
     "random_models": "tests/testing/test_testing.py",
     "record_compat": "tests/compat/test_compat.py",
     "record_tokenizers": "tools/record_tokenizers.py",

@@ -55,11 +55,11 @@ BUDGETS: Final = {
     "irrun/running": 2_350,  # runs before and after a fix
     "irrun/server": 1_850,  # editors and agents: the neighbourhood of an edit is a small document of its own
     "irrun/surgery": 2_500,  # simplification, decompositions, engines, frozen dims
-    "irrun/targets": 700,  # releases of OpenVINO, rules of what each refuses, limits of devices
+    "irrun/targets": 850,  # releases of OpenVINO, rules of what each refuses, limits of devices, passports
     "irrun/testing": 950,
     "irrun/types": 850,
     "tests": 67_500,  # internal operations, editors, widths of tables
-    "tools": 10_300,  # kernel_calls, planted_faults, adjudication, pairs, served models
+    "tools": 11_100,  # kernel_calls, planted_faults, adjudication, pairs, served models, releases
     "benchmarks": 2_700,  # lanes, the state of decoders, budgets of networks
 }
 """The most lines of Python of each folder. A change that needs more raises the number here, and says why."""

@@ -1,18 +1,24 @@
-"""Report what releases of OpenVINO do not read or compile: IR901 and those after it."""
+"""Report what releases of OpenVINO lack or refuse in a model: IR901 to IR906."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from irrun.checking.ignore import without_ignored
 from irrun.diagnostics import Diagnostic, Report, diagnostic
-from irrun.inference.bind import opset_of
 from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed
-from irrun.model import Layer, Model
-from irrun.targets.releases import RELEASES, Target, first_release, has_operation, span
+from irrun.model import Model
+from irrun.targets.devices import documented
+from irrun.targets.facts import facts
+from irrun.targets.releases import RELEASES, Target, first_release, span
+from irrun.targets.rules import Reason, reasons
 
 __all__ = ["check_targets"]
+
+_SUBJECTS: Final = (("IR902", (" is ",)), ("IR903", ("=", "attribute")), ("IR904", ("",)))
+"""The code of a rule by words in each of its sentences: about element types alone, attributes, or anything else."""
 
 
 def check_targets(parsed: Parsed, report: Report, trace: Trace, targets: Sequence[Target]) -> Report:
@@ -22,36 +28,74 @@ def check_targets(parsed: Parsed, report: Report, trace: Trace, targets: Sequenc
     """
     if parsed.model.is_fragment:
         return report
-    releases = [r for r in RELEASES if any(r in target.releases for target in targets if target.device == "CPU")]
-    found = without_ignored(parsed.model.source, _operations(parsed.model, releases))
+    asked = [r for r in RELEASES if any(r in target.releases for target in targets if target.device == "CPU")]
+    devices = {target.device for target in targets}
+    found = [*_findings(parsed, report, trace, asked)] if asked else []
+    if devices - {"CPU"}:
+        found += [finding for fact in facts(parsed, report, trace) for finding in documented(fact, devices)]
+    found = without_ignored(parsed.model.source, found)
     return Report(tuple(sorted((*report, *found), key=lambda d: (d.line or 0, d.column or 0))))
 
 
-def _operations(model: Model, releases: Sequence[str]) -> Iterator[Diagnostic]:
-    """Yield the layers whose operation a release lacks (IR901)."""
-    for layer in model.layers.values():
-        finding = _missing(model, layer, releases)
-        if finding is not None:
-            yield finding
-        for body in layer.bodies.values():
-            yield from _operations(body, releases)
+def _findings(parsed: Parsed, report: Report, trace: Trace, asked: Sequence[str]) -> Iterator[Diagnostic]:
+    """Yield the findings. A layer is not reported for a release that already refuses a layer before it."""
+    every = list(reasons(parsed, report, trace))
+    own: dict[Model, dict[int, frozenset[str]]] = {}
+    for reason in every:
+        if reason.facts.layer is not None:
+            of, id = own.setdefault(reason.facts.model, {}), reason.facts.layer.id
+            of[id] = of.get(id, frozenset()).union(reason.releases)
+    before = {model: _before(model, refusing) for model, refusing in own.items()}
+    for reason in every:
+        layer, refusing = reason.facts.layer, set(reason.releases)
+        if reason.kind == "rule" and layer is not None:
+            refusing -= before[reason.facts.model].get(layer.id, frozenset())
+        releases = [release for release in asked if release in refusing]
+        if releases and reason.kind == "operation":
+            yield _missing(reason, releases)
+        elif releases and reason.kind == "rule":
+            yield _refused(reason, releases)
 
 
-def _missing(model: Model, layer: Layer, releases: Sequence[str]) -> Diagnostic | None:
-    try:
-        opset = opset_of(layer.version)
-    except ValueError:  # reported as IR207
-        return None
-    if opset is None:
-        return None
-    lacking = [release for release in releases if not has_operation(release, layer.type, opset)]
-    if not lacking:
-        return None
+def _before(model: Model, refusing: Mapping[int, frozenset[str]]) -> dict[int, frozenset[str]]:
+    """Return the releases that refuse a layer on which each layer depends, from those that refuse each layer itself."""
+    before: dict[int, frozenset[str]] = {}
+    for id in model.order:
+        feeds = {feed[0] for feed in model.feeds[id] if feed is not None}
+        found = [refusals for feed in feeds for refusals in (before.get(feed), refusing.get(feed)) if refusals]
+        if found:
+            before[id] = found[0].union(*found[1:])
+    return before
+
+
+def _missing(reason: Reason, lacking: Sequence[str]) -> Diagnostic:
+    """Return the finding for a layer whose operation releases lack (IR901)."""
+    layer = reason.facts.layer
+    assert layer is not None
+    opset = int((layer.version or "opset1").lower().removeprefix("opset"))
     first = first_release(layer.type, opset)
     since = f"OpenVINO {first} is the first release that does" if first else f"no release up to {RELEASES[-1]} does"
     message = f'{layer.type} "{layer.name}": OpenVINO {span(lacking)} cannot read it from opset{opset}; {since}'
     help = f"write an older form with `irrun edit --target openvino=={lacking[0]}`"
     help += f", or deploy OpenVINO {first} or later" if first else ""
+    source = reason.facts.model.source
     return diagnostic(
-        "IR901", message, source=model.source, node=layer.node, attribute="version", layer=layer.name, help=help
+        "IR901", message, source=source, node=layer.node, attribute="version", layer=layer.name, help=help
     )
+
+
+def _refused(reason: Reason, releases: Sequence[str]) -> Diagnostic:
+    """Return the finding for what releases are known to refuse: IR902 to IR904 in a layer, IR905 in the file."""
+    rule, layer, source = reason.rule, reason.facts.layer, reason.facts.model.source
+    assert rule is not None
+    sentences = sorted(rule.sentences)
+    message = f"OpenVINO {span(releases)} does not load it on the CPU: {', and '.join(sentences)}"
+    note = f"measured: a release refused {rule.models} models for this"
+    loading = [release for release in RELEASES if release not in reason.releases]
+    help = "change the layer, or write an older form with `irrun edit --target`"
+    help += f"; OpenVINO {span(loading)} has no such limit" if loading else ""
+    if layer is None:
+        return diagnostic("IR905", message, source=source, node=0, notes=(note,), help=help)
+    code = next(code for code, words in _SUBJECTS if all(any(word in s for word in words) for s in sentences))
+    message = f'{layer.type} "{layer.name}": {message}'
+    return diagnostic(code, message, source=source, node=layer.node, layer=layer.name, notes=(note,), help=help)

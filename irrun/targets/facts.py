@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from irrun.checking.checker import examine
-from irrun.diagnostics import Diagnostic
-from irrun.inference.bind import bind_all, opset_of
+from irrun.diagnostics import Diagnostic, Report
+from irrun.inference.bind import bind_all
 from irrun.inference.propagate import Values, declared
 from irrun.inference.settled import settled
+from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Value
@@ -24,27 +24,35 @@ _MAX_PORTS: Final = 12
 """The most inputs and outputs of a layer that have facts of their own. Concat and Loop may have thousands."""
 _MAX_TEXT: Final = 24
 """The most characters of an attribute in a fact. Longer texts are lists and formulas."""
+_USUAL_RANK: Final = 5
+"""The most dims that most kernels of a plugin have a case for."""
 _UNTOLD: Final = ("offset", "size", "variable_id", "shape", "element_type")
 """Attributes that say nothing about a layer, or what its ports say."""
 _SHORT: Final = 512
-"""Bytes of a file from which on every release recognises it. Readers up to 2024.0 look for the end of shorter ones."""
+"""Bytes of a file from which on every release recognises it. Readers up to 2024.4 look for the end of shorter ones."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What holds for one layer: its operation, such as ``Softmax-8``, and sentences. ``layer`` is None for the file."""
+    """What holds for one layer, as sentences. ``layer`` is None for the file as a whole.
+
+    ``operations`` name its operation from the general to the particular: the classes that declare several operations,
+    the type, and the version: ``Sliding``, ``Pooling``, ``AvgPool`` and ``AvgPool-14``.
+    """
 
     model: Model
     layer: Layer | None
-    operation: str
+    operations: tuple[str, ...]
     sentences: frozenset[str]
     blocks: bool = False
     """Whether irrun reports an error there."""
 
 
-def facts(parsed: Parsed) -> Iterator[Facts]:
-    """Yield the facts of the file and those of each layer that OpenVINO reads, bodies included."""
-    report, trace = examine(parsed)
+def facts(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Facts]:
+    """Yield the facts of the file and those of each layer that OpenVINO reads, bodies included.
+
+    ``examine`` gives ``report`` and ``trace``.
+    """
     model = parsed.model
     errors: dict[str | None, list[Diagnostic]] = {}
     for finding in report:
@@ -53,7 +61,7 @@ def facts(parsed: Parsed) -> Iterator[Facts]:
     whole = {f"IR version {model.version}"} | _codes(errors.get(None, ()))
     if len(model.source.data) < _SHORT:
         whole.add(f"the file has fewer than {_SHORT} bytes")
-    yield Facts(model, None, "", frozenset(whole), _blocks(errors.get(None, ())))
+    yield Facts(model, None, (), frozenset(whole), _blocks(errors.get(None, ())))
     yield from _of_layers(model, trace.ops, trace.values, errors, "")
 
 
@@ -69,12 +77,12 @@ def _of_layers(
     for layer in _reached(model):
         op = ops.get(layer.id)
         found = errors.get(layer.name, ())
-        sentences = _codes(found) | set(_of_ports(model, layer, values)) | set(_of_attributes(layer, op))
+        sentences = _codes(found) | set(_of_ports(model, layer, values, fed)) | set(_of_attributes(layer, op))
         if layer.id not in fed:
             sentences.add("no input of the model reaches it")
         if body:
             sentences.add(f"it is in the body of {body}")
-        yield Facts(model, layer, _name(layer, op), frozenset(sentences), _blocks(found))
+        yield Facts(model, layer, _names(layer, op), frozenset(sentences), _blocks(found))
         for inner in layer.bodies.values():
             inner_ops = {inside.id: op for inside, op, _ in bind_all(inner)}
             yield from _of_layers(inner, inner_ops, settled(inner), errors, layer.type)
@@ -88,13 +96,11 @@ def _blocks(findings: Sequence[Diagnostic]) -> bool:
     return any(finding.blocks for finding in findings)
 
 
-def _name(layer: Layer, op: Op | None) -> str:
-    if op is not None:
-        return f"{op.type}-{op.since}"
-    try:
-        return f"{layer.type}-{opset_of(layer.version) or layer.version}"
-    except ValueError:
-        return f"{layer.type}-{layer.version}"
+def _names(layer: Layer, op: Op | None) -> tuple[str, ...]:
+    if op is None:
+        return layer.type, f"{layer.type}-{layer.version}"
+    family = [cls.__name__.lstrip("_") for cls in reversed(type(op).__mro__) if issubclass(cls, Op) and cls is not Op]
+    return *family[:-1], op.type, f"{op.type}-{op.since}"
 
 
 def _reached(model: Model) -> list[Layer]:
@@ -121,11 +127,23 @@ def _fed_by_inputs(model: Model) -> set[int]:
     return reached
 
 
-def _of_ports(model: Model, layer: Layer, values: Values) -> Iterator[str]:
+def _of_ports(model: Model, layer: Layer, values: Values, fed: Container[int]) -> Iterator[str]:
     feeds = model.feeds[layer.id]
+    for position, feed in enumerate(feeds[:_MAX_PORTS]):
+        if feed is not None:
+            yield f"input {position} is {'not ' if feed[0] in fed else ''}constant"
     inputs = [None if feed is None else values.get(feed) for feed in feeds]
     outputs = [values.get((layer.id, i), claim) for i, claim in enumerate(declared(layer))]
     yield f"it has {len(inputs)} inputs"
+    if any(port.type is None for port in layer.outputs):
+        yield "an output has no precision"
+    known = [value for value in inputs if value is not None]
+    if len({str(value.shape) for value in known}) > 1:
+        yield "its inputs differ in shape"
+    if len({value.shape.rank for value in known}) > 1:
+        yield "its inputs differ in rank"
+    if len({value.type for value in known}) > 1:
+        yield "its inputs differ in type"
     for kind, ports in (("input", inputs), ("output", outputs)):
         for position, value in enumerate(ports[:_MAX_PORTS]):
             if value is None:
@@ -133,23 +151,28 @@ def _of_ports(model: Model, layer: Layer, values: Values) -> Iterator[str]:
                 continue
             for sentence in _of_value(value.type, value.shape):
                 yield f"{kind} {position} {sentence}"
-                if sentence.startswith("is") or "unknown" in sentence:
+                if sentence.startswith("is ") or "unknown" in sentence:
                     yield f"an {kind} {sentence}"
             if kind == "input" and value.data is not None and value.exact is not None:
-                yield f"{kind} {position} is constant"
                 yield from (f"{kind} {position} {s}" for s in _of_contents(value))
 
 
 def _of_value(type: ElementType, shape: PartialShape) -> Iterator[str]:
     yield f"is {type}"
+    if type.kind in ("int", "uint", "float"):
+        yield f"is {type.kind} of {type.bits} bits"
     if shape.dims is None:
         yield "has unknown rank"
         return
     yield f"has rank {len(shape.dims)}"
+    if len(shape.dims) > _USUAL_RANK:
+        yield f"has more than {_USUAL_RANK} dims"
     if any(not dim.is_static for dim in shape.dims):
         yield "has unknown dims"
         if not any(dim.is_static for dim in shape.dims):
             yield "has unknown dims alone"
+        if not shape.dims[0].is_static:
+            yield "has an unknown dim 0"
         if not shape.dims[-1].is_static:
             yield "has an unknown last dim"
         if len(shape.dims) > 1 and not shape.dims[1].is_static:

@@ -73,8 +73,13 @@ def _exceptions() -> dict[str, list[tuple[int, int, str | None]]]:
 
 
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "==": operator.eq, "!=": operator.ne, ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
-}  # fmt: skip
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,8 @@ COMMAND_LINES = {
     "precision convnet.xml": 0,
     "precision next_token_int4.xml --twin next_token.xml -i ids=arange:[1,32]": 1,
     "runtime convnet.xml --against exact": 2,
+    "passport convnet.xml --try exact": 0,
+    "passport alone.xml": 0,
     "report convnet.xml --compare exact:convnet.xml": 0,
     "report wrong_dim.xml": 1,
     "batch convnet.xml inputs -o results -j 1": 1,

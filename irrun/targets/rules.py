@@ -1,0 +1,106 @@
+"""What releases of OpenVINO refuse on the CPU: the rules of ``table.json``, and the layers that they are about.
+
+A rule was learned from models that a release refused, and says under which conditions. It holds for files that nobody
+has tried: ``python -m tools releases --judge`` measures how often it is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from irrun.diagnostics import Report
+from irrun.inference.bind import opset_of
+from irrun.inference.trace import Trace
+from irrun.ir.parse import Parsed
+from irrun.model import Layer
+from irrun.targets.facts import Facts, facts
+from irrun.targets.releases import RELEASES, has_operation, table
+
+__all__ = ["Reason", "Rule", "reasons"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A refusal. ``operation`` is a version (``AvgPool-14``), a type, a class of operations, or empty for all layers.
+
+    ``sentences`` must all hold. ``exceptions`` are types of operations that it is not about. ``models`` is the number
+    of models that a release refused for it. ``loads`` marks an error of irrun that the releases do not report.
+    """
+
+    operation: str
+    sentences: frozenset[str]
+    exceptions: frozenset[str]
+    releases: frozenset[str]
+    models: int
+    loads: bool
+
+    def fits(self, fact: Facts) -> bool:
+        """Return whether the rule is about a layer."""
+        return self.sentences <= fact.sentences and not self.exceptions.intersection(fact.operations)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why releases do not load a model: they lack an operation, a rule says so, or irrun itself reports an error."""
+
+    kind: Literal["operation", "rule", "error"]
+    facts: Facts
+    releases: tuple[str, ...]
+    rule: Rule | None = None
+
+
+@cache
+def _rules() -> Mapping[str, Sequence[Rule]]:
+    """Return the rules by operation."""
+    found: dict[str, list[Rule]] = {}
+    for row in table()["refusals"]:
+        spans = [range(RELEASES.index(first), RELEASES.index(last) + 1) for first, last in row["releases"]]
+        releases = frozenset(RELEASES[at] for span in spans for at in span)
+        exceptions = frozenset(row.get("except", ()))
+        rule = Rule(
+            row["operation"], frozenset(row["facts"]), exceptions, releases, row["models"], row.get("loads", False)
+        )
+        found.setdefault(rule.operation, []).append(rule)
+    return found
+
+
+def reasons(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Reason]:
+    """Yield why releases do not load a model, layer by layer; ``examine`` gives ``report`` and ``trace``.
+
+    A release that no reason names is expected to read the model and to compile it for the CPU.
+    """
+    for fact in facts(parsed, report, trace):
+        lacking = _lacking(fact.layer)
+        if lacking:
+            yield Reason("operation", fact, lacking)
+        rules = [rule for name in ("", *fact.operations) for rule in _rules().get(name, ()) if rule.fits(fact)]
+        if fact.blocks:
+            excused = _excused([rule for rule in rules if rule.loads])
+            if releases := tuple(r for r in RELEASES if r not in excused):
+                yield Reason("error", fact, releases)
+            continue
+        seen = set(lacking)
+        for rule in sorted((rule for rule in rules if not rule.loads), key=lambda rule: -rule.models):
+            if releases := tuple(r for r in RELEASES if r in rule.releases and r not in seen):
+                seen.update(releases)
+                yield Reason("rule", fact, releases, rule)
+
+
+def _lacking(layer: Layer | None) -> tuple[str, ...]:
+    """Return the releases that do not read the operation of a layer."""
+    if layer is None:
+        return ()
+    try:
+        opset = opset_of(layer.version)
+    except ValueError:
+        return ()
+    return () if opset is None else tuple(r for r in RELEASES if not has_operation(r, layer.type, opset))
+
+
+def _excused(rules: Sequence[Rule]) -> frozenset[str]:
+    """Return the releases that do not report an error of irrun: what is known of the operation comes first."""
+    particular = [rule for rule in rules if rule.operation]
+    return frozenset().union(*(rule.releases for rule in particular or rules))

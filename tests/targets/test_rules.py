@@ -1,0 +1,108 @@
+"""What releases are known to refuse, what devices document, and the installed OpenVINO as the witness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import irrun
+from irrun.targets import RELEASES
+from irrun.targets.releases import table
+from nets import Net
+
+
+def _abs(tmp_path: Path, precision: str, type: str, shape: str) -> Path:
+    net = Net()
+    x = net.parameter(type, shape, name="x")
+    net.result(net.add("Abs", [x], [(precision, shape)], name="y"))
+    return net.save(tmp_path)
+
+
+def _codes(path: Path, *targets: str) -> list[str]:
+    return [finding.code for finding in irrun.check(path, targets=targets)]
+
+
+def test_an_ordinary_model_loads_everywhere(tmp_path: Path) -> None:
+    assert _codes(_abs(tmp_path, "FP32", "f32", "1,3,8,8"), "openvino", "npu", "gpu") == []
+
+
+def test_every_rule_names_known_releases() -> None:
+    for rule in table()["refusals"]:
+        assert 1 <= len(rule["facts"]) <= 3, rule
+        assert rule["models"] > 0
+        for first, last in rule["releases"]:
+            assert RELEASES.index(first) <= RELEASES.index(last)
+
+
+def test_a_finding_names_releases_reason_and_evidence(tmp_path: Path) -> None:
+    """Readers know f8e4m3 since 2024.0. The plugin of the CPU takes no input of it before 2025.0."""
+    report = irrun.check(_abs(tmp_path, "F8E4M3", "f8e4m3", "2"), targets=["openvino<2024"])
+    (finding,) = report.errors
+    assert (finding.code, finding.layer) == ("IR902", "x")
+    assert finding.message.startswith(
+        'Parameter "x": OpenVINO 2022.1 to 2023.3 does not load it on the CPU: an output is '
+    )
+    assert "measured" in finding.notes[0]
+
+
+def test_one_finding_for_what_follows(tmp_path: Path) -> None:
+    """An unknown rank is reported at the input, and not again at the layers behind it."""
+    path = _abs(tmp_path, "FP32", "f32", "...")
+    (finding,) = irrun.check(path, targets=["openvino==2024.6"]).errors
+    assert (finding.code, finding.layer) == ("IR904", "x")
+
+
+@pytest.mark.parametrize(
+    ("shape", "target", "codes"),
+    [
+        ("-1", "npu", ["IR906"]),
+        ("...", "npu", ["IR906"]),
+        ("...", "gpu", ["IR906"]),
+        ("-1", "gpu", []),
+        ("2", "npu", []),
+    ],
+)
+def test_documented_limits(tmp_path: Path, shape: str, target: str, codes: list[str]) -> None:
+    path = _abs(tmp_path, "FP32", "f32", shape)
+    report = irrun.check(path, targets=[target])
+    assert [finding.code for finding in report] == codes
+    for finding in report:
+        assert finding.layer == "x"
+        assert finding.notes[0].startswith("documented, not measured: docs/articles_en/")
+
+
+def test_a_comment_suppresses_a_finding(tmp_path: Path) -> None:
+    path = _abs(tmp_path, "FP32", "f32", "-1")
+    text = path.read_text().replace(
+        'type="Parameter" version="opset1">', 'type="Parameter" version="opset1"> <!-- irrun: ignore IR906 -->'
+    )
+    path.write_text(text)
+    assert _codes(path, "npu") == []
+
+
+MODELS = {
+    "f32": ("FP32", "f32", "1,3,8,8", True),
+    "any batch": ("FP32", "f32", "-1,3", True),
+    "f16": ("FP16", "f16", "2", True),
+    "i64": ("I64", "i64", "2", True),
+    "unknown rank": ("FP32", "f32", "...", False),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_installed_release_agrees(name: str, tmp_path: Path, ov: Any) -> None:
+    precision, type, shape, loads = MODELS[name]
+    path = _abs(tmp_path, precision, type, shape)
+    version = ".".join(ov.__version__.split("-")[0].split(".")[:2])
+    if all(not release.startswith(version) for release in RELEASES):
+        pytest.skip(f"OpenVINO {version} is not in the table")
+    core = ov.Core()
+    if loads:
+        core.compile_model(core.read_model(path), "CPU")
+    else:
+        with pytest.raises(RuntimeError):
+            core.compile_model(core.read_model(path), "CPU")
+    target = [release for release in RELEASES if release.startswith(version)][-1]
+    assert (_codes(path, f"openvino=={target}") == []) is loads

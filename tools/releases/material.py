@@ -1,0 +1,114 @@
+"""The models that releases are asked about: cases of the suite, grown models, networks in several operation sets, and
+models with one thing broken.
+
+A quarter of the suite is held out: the table is made without it, and ``--judge`` draws from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import irrun
+import small_networks
+from irrun import surgery
+from irrun.conformance.suite import Case, read_suite
+from irrun.diagnostics import IrrunError
+from irrun.growing import Grower
+from mutations import mutate
+
+__all__ = ["write_models"]
+
+_SHARES = {"suite": 0.4, "grown": 0.3, "networks": 0.05, "broken": 0.25}
+_OPSETS = (8, 9, 10, 11, 12, 13)
+
+
+def write_models(folder: Path, count: int, seed: int, *, held_out: bool, more: Sequence[Path] = ()) -> list[Path]:
+    """Write ``count`` models to a folder, and return their paths. The same seed writes the same models.
+
+    ``more`` are models of the user, which are added as they are.
+    """
+    rng = random.Random(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = {kind: round(count * share) for kind, share in _SHARES.items()}
+    paths = [*_suite(folder, rng, wanted["suite"], held_out=held_out), *_grown(folder, seed, wanted["grown"])]
+    paths += _networks(folder, rng, wanted["networks"])
+    paths += _broken(folder, rng, wanted["broken"], paths)
+    return [*paths, *more]
+
+
+def _suite(folder: Path, rng: random.Random, count: int, *, held_out: bool) -> list[Path]:
+    cases: list[Case] = [*read_suite().cases, *read_suite("internal").cases]
+    cases = [case for case in cases if _is_held_out(case.name) is held_out]
+    paths: list[Path] = []
+    for number, case in enumerate(rng.sample(cases, min(count, len(cases)))):
+        path = folder / f"suite-{number}.xml"
+        path.write_text(case.xml)
+        if case.bin:
+            path.with_suffix(".bin").write_bytes(case.bin)
+        paths.append(path)
+    return paths
+
+
+def _is_held_out(name: str) -> bool:
+    return int(hashlib.sha1(name.encode()).hexdigest(), 16) % 4 == 0
+
+
+def _grown(folder: Path, seed: int, count: int) -> list[Path]:
+    """Write models that ``irrun.growing`` grows, every other one as it does for engines."""
+    paths: list[Path] = []
+    for for_engine in (True, False):
+        grower = Grower(seed, for_engine=for_engine)
+        for number in range(count // 2):
+            path = folder / f"grown-{int(for_engine)}-{number}.xml"
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    irrun.save_model(grower.grow(number).model(dynamic=number % 3 == 0), path)
+                except IrrunError:
+                    continue
+            paths.append(path)
+    return paths
+
+
+def _networks(folder: Path, rng: random.Random, count: int) -> Iterator[Path]:
+    """Write whole networks in small, in the operation sets of several releases."""
+    import openvino as ov
+
+    ov_like: Any = ov
+    saved: list[Path] = []
+    for made in small_networks.NETWORKS:
+        path = folder / f"network-{made.__name__}.xml"
+        ov.save_model(made(ov_like), path, compress_to_fp16=False)
+        saved.append(path)
+    for number in range(count):
+        path = folder / f"opset-{number}.xml"
+        try:
+            irrun.save_model(surgery.downgrade(rng.choice(saved), rng.choice(_OPSETS)), path)
+        except IrrunError:
+            continue
+        yield path
+
+
+def _broken(folder: Path, rng: random.Random, count: int, of: Sequence[Path]) -> Iterator[Path]:
+    """Write models in which one dim, precision or attribute is corrupted."""
+    number = 0
+    while number < count:
+        source = rng.choice(of)
+        try:
+            mutation = mutate(source, source.read_text(), rng)
+        except ValueError:  # an attribute that is broken already, or an operation set without a number
+            continue
+        if mutation is None:
+            continue
+        path = folder / f"broken-{number}.xml"
+        path.write_text(mutation.text)
+        weights = source.with_suffix(".bin")
+        if weights.exists():
+            path.with_suffix(".bin").write_bytes(weights.read_bytes())
+        number += 1
+        yield path
