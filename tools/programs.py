@@ -21,6 +21,7 @@ PROGRAMS: Final = {
     "mutants": "tools/mutants.py",
     "mutations": "tools/mutations.py",
     "networks": "tools/networks.py",
+    "onnx_export": "tools/onnx_export.py",
     "onnx_nodes": "tools/onnx_nodes.py",
     "pages": "tests/repository/test_pages.py",
     "pairs": "tools/pairs/__main__.py",

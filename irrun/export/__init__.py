@@ -18,12 +18,13 @@ import onnx
 from irrun.api import PathLike, as_model
 from irrun.diagnostics import ModelError, WriteError, diagnostic
 from irrun.export.convert import convert
+from irrun.export.ends import plain_ends
 from irrun.export.verify import require_equal
 from irrun.export.write import write
 from irrun.inference.propagate import weights_missing
 from irrun.model import Model
 
-__all__ = ["NEWEST", "OLDEST", "OPSET", "Written", "to_onnx"]
+__all__ = ["NEWEST", "OLDEST", "OPSET", "Written", "convert", "plain_ends", "to_onnx"]
 
 OLDEST: Final = 17
 """The oldest operation set of ONNX that is written."""
@@ -85,7 +86,10 @@ def to_onnx(
             files = write(exported, Path(folder) / path.name, external=external)
             _check(model, files[0])
             if verify:
-                require_equal(model, exported, files[0], feeds)
+                ends = plain_ends(exported)
+                same = ends.exported is exported
+                checked = files if same else write(ends.exported, Path(folder) / "f32" / path.name, external=external)
+                require_equal(model, ends, checked[0], feeds)
             for file in reversed(files):
                 os.replace(file, path.resolve().parent / file.name)
     except OSError as error:
@@ -96,7 +100,7 @@ def to_onnx(
     return Written(
         tuple(path.with_name(file.name) for file in files), opset, len(graph.node), tuple(i.name for i in graph.input),
         tuple(o.name for o in graph.output),
-        {state.input: state.output for state in exported.states.values() if state.output}, verify,
+        {state.input: state.output for state in exported.states.values()}, verify,
     )  # fmt: skip
 
 

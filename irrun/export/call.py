@@ -30,7 +30,8 @@ class Call:
     ``outputs`` are what is known of the outputs, and ``read`` the positions of those that are read. ``type`` is the
     type that the layer computes in. ``body`` converts a body of the layer: it takes the name of the body's element, the
     tensor of each Parameter by layer id, and the graph, and returns the tensor of each Result by layer id. ``states``
-    are the variables of the model so far, and ``inside`` says whether the layer is in a body.
+    are the variables of the model that were read so far, by their ids, and ``assigned`` the tensors that were stored.
+    ``inside`` says whether the layer is in a body.
     """
 
     layer: Layer
@@ -43,6 +44,7 @@ class Call:
     type: ElementType
     body: Callable[[str, Mapping[int, str], Graph], dict[int, str]]
     states: dict[str, State]
+    assigned: dict[str, str]
     read: frozenset[int]
     inside: bool
 
@@ -76,9 +78,10 @@ class Call:
         return self.graph.constant(np.array(number).astype(type.dtype), type)
 
     def cast(self, name: str, type: ElementType | str) -> str:
-        """Return a tensor converted to an element type."""
+        """Return a tensor converted to an element type. Numbers beyond an f8 become infinite or NaN."""
         type = ELEMENT_TYPES[type] if isinstance(type, str) else type
-        return self("Cast", name, to=onnx_type(type, self.opset))
+        saturate = 0 if type.name.startswith("f8") else None
+        return self("Cast", name, to=onnx_type(type, self.opset), saturate=saturate)
 
     def given(self, position: int) -> bool:
         """Return whether an input is connected."""
@@ -171,10 +174,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A variable of a model: the graph input that holds it before a run, and the tensor that holds it afterwards."""
+    """A variable of a model: the graph input that holds it before a run, and the output that holds it afterwards.
 
-    reader: Layer | None
-    """The ReadValue whose output is the input of the graph."""
+    ``reader`` is the ReadValue whose output is the input of the graph. A variable that is never assigned stays.
+    """
+
+    reader: Layer
     value: Value
     input: str
-    output: str | None = None
+    output: str

@@ -63,10 +63,11 @@ def convert(model: Model, opset: int) -> Exported:
     for result in model.results:
         with exporter.at(result):
             outputs.append(_info(exporter.result(result), exporter.fed(result), opset, dims))
-    for state in exporter.states.values():
-        inputs.append(_info(state.input, state.value, opset, dims))
-        if state.output is not None:
-            outputs.append(_info(state.output, state.value, opset, dims))
+    for variable, state in exporter.states.items():
+        with exporter.at(state.reader):
+            inputs.append(_info(state.input, state.value, opset, dims))
+            after = graph.add("Identity", [exporter.assigned.get(variable, state.input)], state.output)[0]
+            outputs.append(_info(after, state.value, opset, dims))
     graph.drop_unused([output.name for output in outputs])
     body = onnx.helper.make_graph(graph.nodes, model.name or "model", inputs, outputs)
     proto = onnx.helper.make_model(body, producer_name="irrun", opset_imports=[onnx.helper.make_opsetid("", opset)])
@@ -121,6 +122,7 @@ class _Exporter:
 
     def __init__(self, model: Model, graph: Graph, path: str, states: dict[str, State]) -> None:
         self.model, self.graph, self.path, self.states = model, graph, path, states
+        self.assigned: dict[str, str] = {}
         self.ops: dict[int, Op] = {}
         for layer, op, problems in bind_all(model):
             if op is None:
@@ -224,12 +226,12 @@ class _Exporter:
     def _call(self, layer: Layer, outputs: list[Value], type: ElementType) -> Call:
         """Return a layer as its converter sees it."""
         feeds = self.model.feeds[layer.id]
+        read = frozenset(n for n in range(len(outputs)) if (layer.id, n) in self.model.readers)
         return Call(
             layer, self.ops[layer.id], self.graph, self.path + self.model.unique_names[layer.id],
             [None if feed is None else self._tensor(feed) for feed in feeds],
             [None if feed is None else self.values[feed] for feed in feeds], outputs, type, self._body(layer),
-            self.states, frozenset(n for n in range(len(outputs)) if (layer.id, n) in self.model.readers),
-            bool(self.path),
+            self.states, self.assigned, read, bool(self.path),
         )  # fmt: skip
 
     def _dequantized(self, layer: Layer, outputs: list[Value]) -> str | None:

@@ -14,7 +14,7 @@ from irrun.debug.tolerances import TOLERANCES
 from irrun.diagnostics import IrrunError, ModelError, diagnostic
 from irrun.engines import Engine, Failure, Loaded, Outputs, Place, Refusal, Timeout
 from irrun.engines import open as open_engine
-from irrun.export.convert import Exported
+from irrun.export.ends import PlainEnds
 from irrun.model import Layer, Model
 from irrun.running.executor import Executable
 from irrun.running.generate import draw
@@ -27,8 +27,10 @@ SAMPLES: Final = 2
 Feeds = Mapping[int, np.ndarray]
 
 
-def require_equal(model: Model, exported: Exported, path: Path, feeds: Iterable[Feeds] | None = None) -> None:
+def require_equal(model: Model, ends: PlainEnds, path: Path, feeds: Iterable[Feeds] | None = None) -> None:
     """Run the file ``path`` in onnxruntime, and raise ModelError (IR610) if an output differs from that of irrun.
+
+    The file holds the model of ``ends``.
 
     ``feeds`` are the inputs of each run, by position; an input that is missing is random. A stateful model runs a
     second time on the same inputs. Raises EngineError (IR702) if onnxruntime is not installed.
@@ -39,7 +41,7 @@ def require_equal(model: Model, exported: Exported, path: Path, feeds: Iterable[
         loaded = engine.load(path)
         if not isinstance(loaded, Loaded):
             raise _refused(model, f"onnxruntime does not take the exported model: {_said(loaded)}")
-        sample = _Sample(model, exported, path, reference, engine)
+        sample = _Sample(model, ends, path, reference, engine)
         for seed, given in enumerate([none] * SAMPLES if feeds is None else feeds):
             drawn = draw(model, seed, given={**given})
             try:
@@ -56,14 +58,15 @@ class _RunError(ModelError):
 class _Sample:
     """Compares both models on one sample."""
 
-    def __init__(self, model: Model, exported: Exported, path: Path, reference: Executable, engine: Engine) -> None:
-        self.model, self.exported, self.path, self.reference, self.engine = model, exported, path, reference, engine
+    def __init__(self, model: Model, ends: PlainEnds, path: Path, reference: Executable, engine: Engine) -> None:
+        self.model, self.ends, self.path, self.reference, self.engine = model, ends, path, reference, engine
+        self.exported = ends.exported
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> None:
         """Run both, a stateful model twice, and raise ModelError (IR610) if an output differs."""
         self.reference.restart()
         states = list(self.exported.states.values())
-        readers = [self.model.unique_names[state.reader.id] for state in states if state.reader]
+        readers = [self.model.unique_names[state.reader.id] for state in states]
         expected = self.reference(list(arrays), taps=readers)
         held = [expected.taps[name] for name in readers]
         after = self._require([*arrays, *held], [expected[i] for i in range(len(self.model.results))])
@@ -76,13 +79,14 @@ class _Sample:
 
     def _require(self, arrays: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run the exported model, compare its outputs, and return the states behind them."""
-        outcome = self.engine.infer(dict(enumerate(arrays)))
+        outcome = self.engine.infer(dict(enumerate(self.ends.fed(arrays))))
         if not isinstance(outcome, Outputs):
             raise _RunError(_refused(self.model, f"onnxruntime fails: {_said(outcome)}").diagnostics)
-        for result, want, output in zip(self.model.results, expected, outcome.outputs):
-            if why := differs(output.array, want):
+        outputs = self.ends.restored([output.array for output in outcome.outputs])
+        for result, want, output in zip(self.model.results, expected, outputs):
+            if why := differs(output, want):
                 raise self._culprit(arrays, result, why)
-        return [output.array for output in outcome.outputs[len(expected) :]]
+        return outputs[len(expected) :]
 
     def _culprit(self, arrays: Sequence[np.ndarray], result: Layer, why: str) -> ModelError:
         """Return the error at the first layer whose output differs, or at the Result if no inner value shows it."""
@@ -103,7 +107,9 @@ class _Sample:
         values: dict[str, np.ndarray] = {}
         taps = [Place(name) for name in self.exported.tensors.values() if Place(name) in loaded.places]
         self.engine.infer(
-            dict(enumerate(arrays)), taps, lambda value: values.__setitem__(value.place.layer, value.array())
+            dict(enumerate(self.ends.fed(arrays))),
+            taps,
+            lambda value: values.__setitem__(value.place.layer, value.array()),
         )
         self.reference.restart()
         known = self.reference(inputs, taps="*").taps

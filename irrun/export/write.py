@@ -37,6 +37,7 @@ def write(exported: Exported, path: Path, *, external: bool | None = None) -> li
     ``external`` says whether constants lie in a file beside it, ``model.onnx.data``; by default if they take more than
     ``EXTERNAL`` bytes.
     """
+    path.parent.mkdir(exist_ok=True)
     if external is None:
         external = sum(constant.nbytes for constant in exported.constants.values()) > EXTERNAL
     places: dict[str, tuple[str, int]] = {}

@@ -76,7 +76,7 @@ def test_variables_become_inputs_and_outputs(tmp_path: Path) -> None:
     model = b.model({"y": b.Multiply(total, np.float32(10))}, sinks=[b.Assign(total, variable_id="total")])
     written = to_onnx(model, tmp_path / "m.onnx")
     assert written.states == {"total": "total.next"}
-    y, after = computed(tmp_path / "m.onnx", np.float32([1, 2]), np.float32([5, 6]))
+    y, after = computed(tmp_path / "m.onnx", *np.array([[1, 2], [5, 6]], np.float32))
     assert (y.tolist(), after.tolist()) == ([60, 80], [6, 8])
 
 
@@ -108,7 +108,7 @@ def test_fake_quantize_on_the_grid_of_integers(tmp_path: Path) -> None:
         "QuantizeLinear",
         "DequantizeLinear",
     ]
-    result = computed(tmp_path / "m.onnx", np.float32([-5, 0.004, 0.011, 5]))[0]
+    result = computed(tmp_path / "m.onnx", np.array([-5, 0.004, 0.011, 5], np.float32))[0]
     np.testing.assert_allclose(result, [-1.28, 0, 0.01, 1.27], rtol=1e-6)
 
 

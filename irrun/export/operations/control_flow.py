@@ -128,6 +128,7 @@ class _Iterations:
             outs.append(_info(_own(graph, results[result], f"{call.name}/next/{result}"), type, call.opset))
         for entry in self.collected:
             type = call.outputs[entry.external or 0].type
+            call.require(type.kind != "string", "onnxruntime loses strings that a loop collects")
             outs.append(_info(_own(graph, results[entry.internal], f"{call.name}/piece"), type, call.opset))
         body = call.subgraph(f"{call.name}/body", graph, infos, outs)
         condition = condition or call.scalar(True, "boolean")

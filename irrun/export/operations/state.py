@@ -23,18 +23,15 @@ def read_value(call: Call) -> str:
     call.require(not call.inside, "a variable is read within a body")
     if variable in call.states:
         return call.states[variable].input
-    name = call.graph.fresh(_names(variable)[0])
-    call.states[variable] = State(call.layer, call.outputs[0], name)
+    before, after = _names(variable)
+    name = call.graph.fresh(before)
+    call.states[variable] = State(call.layer, call.outputs[0], name, after)
     return name
 
 
 @converts("Assign")
 def assign(call: Call) -> str:
     """An output of the graph."""
-    variable = call.op.variable_id
     call.require(not call.inside, "a variable is written within a body")
-    if variable in call.states:
-        old = call.states[variable]
-        output = call.graph.add("Identity", [call.input(0)], _names(variable)[1])[0]
-        call.states[variable] = State(old.reader, old.value, old.input, output)
+    call.assigned[call.op.variable_id] = call.input(0)
     return call.input(0)
