@@ -75,7 +75,8 @@ class Call:
     def scalar(self, number: float, type: ElementType | str) -> str:
         """Return a constant without axes, of an element type."""
         type = ELEMENT_TYPES[type] if isinstance(type, str) else type
-        return self.graph.constant(np.array(number).astype(type.dtype), type)
+        with np.errstate(over="ignore"):
+            return self.graph.constant(np.array(number).astype(type.dtype), type)
 
     def cast(self, name: str, type: ElementType | str) -> str:
         """Return a tensor converted to an element type. Numbers beyond an f8 become infinite or NaN."""

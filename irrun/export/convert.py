@@ -167,6 +167,7 @@ class _Exporter:
         """Return the name of an output of the graph: a tensor of its own, named after the Result."""
         feed = self.model.feeds[result.id][0]
         assert feed is not None
+        self._require(feed)
         tensor, name = self.tensors[feed], self.model.result_name(result)
         made = any(tensor in node.output for node in self.graph.nodes)
         first = next(r for r in self.model.results if self.model.feeds[r.id][0] == feed)
@@ -219,6 +220,12 @@ class _Exporter:
         names = layer.outputs[position].names
         return self.path + (names[0] if names else self.model.output_name(layer.id, position))
 
+    def _require(self, feed: Output) -> None:
+        """Raise ModelError (IR610) for a constant that ONNX cannot say."""
+        if feed in self.unsayable:
+            constant, refused = self.unsayable[feed]
+            raise ModelError(refusal(self.model, constant, self.ops[constant.id], refused))
+
     def _tensor(self, feed: Output) -> str | None:
         """Return the tensor of an output; None for a constant that ONNX cannot say."""
         return None if feed in self.unsayable else self.tensors[feed]
@@ -244,10 +251,8 @@ class _Exporter:
     def _converted(self, layer: Layer, converter: Converter, outputs: list[Value]) -> list[str]:
         """Add the nodes of a layer, and return the names of its outputs."""
         feeds = self.model.feeds[layer.id]
-        for feed in feeds:
-            if feed in self.unsayable:
-                constant, refused = self.unsayable[feed]
-                raise ModelError(refusal(self.model, constant, self.ops[constant.id], refused))
+        for feed in filter(None, feeds):
+            self._require(feed)
         feed = feeds[converter.carrier] if converter.carrier < len(feeds) else None
         own = self.values[feed].type if feed is not None else outputs[0].type if outputs else ELEMENT_TYPES["dynamic"]
         wide = converter.computed_in(own)
@@ -291,6 +296,7 @@ class _Exporter:
             for result in model.results:
                 feed = model.feeds[result.id][0]
                 assert feed is not None
+                inner._require(feed)
                 results[result.id] = inner.tensors[feed]
             return results
 

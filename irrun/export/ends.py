@@ -77,7 +77,10 @@ def _is_plain(type: str) -> bool:
 
 
 def _cast(source: str, target: str, to: int) -> onnx.NodeProto:
-    return onnx.helper.make_node("Cast", [source], [target], to=to)
+    node = onnx.helper.make_node("Cast", [source], [target], to=to)
+    if _NAMES[to].startswith("f8"):
+        node.attribute.append(onnx.helper.make_attribute("saturate", 0))
+    return node
 
 
 def _retyped(value: Any) -> None:

@@ -187,25 +187,26 @@ def _bags(call: Call, segments: str, count: str, default: int, weights: int) -> 
     inner = call("Shape", table, start=1) if rank > 1 else None
     shape = call("Concat", count, inner, axis=0) if inner else count
     nothing = call.scalar(0, _wide(call, "sum"))
-    zeros = call("Expand", nothing, shape)
+    zeros, one = call("Expand", nothing, shape), call.scalar(1, "i64")
     at = call("Unsqueeze", segments, [-1])
     total = call("ScatterND", zeros, at, rows, reduction="add")
+    ones = call("Expand", one, call("Shape", segments))
+    counts = call("ScatterND", call("Expand", call.scalar(0, "i64"), count), at, ones, reduction="add")
+    counts = call("Unsqueeze", counts, list(range(1, rank))) if rank > 1 else counts
+    if getattr(call.op, "reduction", "sum") == "mean":
+        total = call("Div", total, call.cast(call("Max", counts, one), _wide(call, "sum")))
     if not call.given(default):
         return _summed(call, total, "sum")
     chosen, zero = call("Reshape", call.cast(call.input(default), "i64"), []), call.scalar(0, "i64")
     row = call("Gather", table, call("Max", chosen, zero), axis=0)
     row = call("Where", call("Less", chosen, zero), nothing, row)
-    ones = call("Expand", call.scalar(1, "i64"), call("Shape", segments))
-    counts = call("ScatterND", call("Expand", call.scalar(0, "i64"), count), at, ones, reduction="add")
-    empty = call("Equal", counts, call.scalar(0, "i64"))
-    empty = call("Unsqueeze", empty, list(range(1, rank))) if rank > 1 else empty
+    empty = call("Equal", counts, zero)
     return _summed(call, call("Where", empty, row, total), "sum")
 
 
 @converts("EmbeddingBagOffsetsSum", "EmbeddingBagOffsets", computes="f32 f64 i32 i64")
 def embedding_bag_offsets(call: Call) -> str:
     """The sum of the rows of each bag. The bags that begin at or before a row tell which one the row belongs to."""
-    call.require(getattr(call.op, "reduction", "sum") == "sum", "ONNX has no mean of segments")
     offsets = as_i64(call, 2)
     count = call("Shape", offsets)
     zero, one = call.scalar(0, "i64"), call.scalar(1, "i64")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from irrun.export.call import Call
 from irrun.export.operations.constants import transposed
 from irrun.export.registry import converts
@@ -17,13 +19,23 @@ def mat_mul(call: Call) -> str:
         return _with_vector(call, ranks[0] == 1)
     operands = []
     for position, transpose in enumerate((call.op.transpose_a, call.op.transpose_b)):
-        name = call.input(position)
+        name = _hidden(call, call.input(position), call.value(position).shape.static)
         if transpose and call.rank(position) > 1:
             rank = call.rank(position)
             order = [*range(rank - 2), rank - 1, rank - 2]
             name = transposed(call, name, order, call.value(position).shape.static)
         operands.append(name)
     return call("MatMul", *operands)
+
+
+def _hidden(call: Call, name: str, shape: Sequence[int] | None) -> str:
+    """Return a dequantized matrix behind a Reshape that changes nothing, and any other tensor as it is.
+
+    Where onnxruntime sees a DequantizeLinear before a MatMul, it rounds the other operand to 8 bits.
+    """
+    producer = call.graph.producer(name)
+    is_seen = producer is not None and producer.op_type == "DequantizeLinear" and shape is not None
+    return call("Reshape", name, list(shape)) if is_seen and shape is not None else name
 
 
 def _with_vector(call: Call, first: bool) -> str:

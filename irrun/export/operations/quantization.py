@@ -43,19 +43,16 @@ def _linear(call: Call, limits: Sequence[np.ndarray]) -> str | None:
     if not (np.isfinite(low) & np.isfinite(high) & (low < high)).all():
         return None
     scale = (high - low) / 255
-    signed = bool((low < 0).all() and np.allclose(-low / scale, 128, atol=_GRID, rtol=0))
-    zero = -low / scale - (128 if signed else 0)
+    zero = -low / scale
     zeros = np.rint(zero)
-    type = ELEMENT_TYPES["i8" if signed else "u8"]
-    bounds = np.iinfo(type.dtype)
-    if (abs(zero - zeros) > _GRID).any() or (zeros < bounds.min).any() or (zeros > bounds.max).any():
+    if (abs(zero - zeros) > _GRID).any() or (zeros < 0).any() or (zeros > 255).any():
         return None
     axes = [axis for axis, n in enumerate(scale.shape) if n > 1]
     if len(axes) > 1:
         return None
     attributes = {"axis": axes[0] + call.rank() - scale.ndim} if axes else {}
     shape = (-1,) if axes else ()
-    scales, points = scale.astype(np.float32).reshape(shape), zeros.astype(type.dtype).reshape(shape)
+    scales, points = scale.astype(np.float32).reshape(shape), zeros.astype(np.uint8).reshape(shape)
     codes = call("QuantizeLinear", call.input(0), scales, points, **attributes)
     return call("DequantizeLinear", codes, scales, points, **attributes)
 

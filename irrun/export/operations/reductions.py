@@ -101,8 +101,10 @@ def top_k(call: Call) -> list[str]:
     known, x = call.value(1).scalar(), call.input(0)
     k = call("Reshape", call.cast(call.input(1), "i64"), [1]) if known is None else call.operand([known])
     is_float = call.type.kind == "float"
-    if is_float:  # NaN comes last; runtimes put it anywhere
-        x = call("Where", call("IsNaN", x), math.inf if op.mode == "min" else -math.inf, x)
+    if is_float:  # NaN comes last, behind infinity, which becomes a number of f64; runtimes put NaN anywhere
+        low, high = (call.scalar(n, "f64") for n in (np.finfo(np.float64).min, np.finfo(np.float64).max))
+        key = call("Clip", call.cast(x, "f64"), low, high)
+        x = call("Where", call("IsNaN", x), call.scalar(math.inf if op.mode == "min" else -math.inf, "f64"), key)
     values, indices = call.many(
         "TopK", x, k, outputs=2, axis=axis, largest=int(op.mode == "max"), sorted=int(op.sort != "none")
     )

@@ -170,21 +170,24 @@ def avg_pool(call: Call) -> str:
 
 @converts("AdaptiveAvgPool", computes="f32 f64")
 def adaptive_avg_pool(call: Call) -> str:
-    """A product with a constant matrix of weights along each spatial axis, or the mean of all if one window is left."""
+    """AveragePool if all windows have one size, otherwise the mean of each part of each axis."""
     x, rank, sizes = call.input(0), call.rank(), call.ints(1)
     if all(size == 1 for size in sizes):
         return reduced(call, "ReduceMean", x, list(range(2, rank)), keep=True)
+    counts = call.dims()[2:]
+    if call.type.name != "f64" and all(count % size == 0 for count, size in zip(counts, sizes)):
+        kernel = [count // size for count, size in zip(counts, sizes)]
+        return call("AveragePool", x, kernel_shape=kernel, strides=kernel)
+    return _parts_reduced(call, "ReduceMean", x, sizes)
+
+
+def _parts_reduced(call: Call, type: str, x: str, sizes: Sequence[int]) -> str:
+    """Return the reduction of each part of each spatial axis."""
     for number, size in enumerate(sizes):
-        axis, count = 2 + number, call.dims()[2 + number]
-        matrix = np.zeros((count, size))
-        for window, (begin, end) in enumerate(_adaptive(count, size)):
-            matrix[begin:end, window] = 1 / (end - begin)
-        order = [*(a for a in range(rank) if a != axis), axis]
-        back = [order.index(a) for a in range(rank)]
-        last = axis == rank - 1
-        x = x if last else call("Transpose", x, perm=order)
-        x = call("MatMul", x, matrix.astype(call.type.dtype))
-        x = x if last else call("Transpose", x, perm=back)
+        axis, count, parts = 2 + number, call.dims()[2 + number], []
+        for begin, end in ((n * count // size, -(-(n + 1) * count // size)) for n in range(size)):
+            parts.append(reduced(call, type, call("Slice", x, [begin], [end], [axis]), [axis], keep=True))
+        x = call("Concat", *parts, axis=axis)
     return x
 
 
@@ -192,17 +195,5 @@ def adaptive_avg_pool(call: Call) -> str:
 def adaptive_max_pool(call: Call) -> list[str]:
     """The maximum of each part of each axis."""
     call.require(not call.reads(1), "ONNX has no indices of an adaptive pooling")
-    x, sizes = call.input(0), call.ints(1)
-    for number, size in enumerate(sizes):
-        axis, count = 2 + number, call.dims()[2 + number]
-        parts = []
-        for begin, end in _adaptive(count, size):
-            part = call("Slice", x, [begin], [end], [axis])
-            parts.append(reduced(call, "ReduceMax", part, [axis], keep=True))
-        x = call("Concat", *parts, axis=axis)
+    x = _parts_reduced(call, "ReduceMax", call.input(0), call.ints(1))
     return [x, x]
-
-
-def _adaptive(count: int, size: int) -> list[tuple[int, int]]:
-    """Return where each of ``size`` windows over ``count`` elements begins and ends."""
-    return [(n * count // size, -(-(n + 1) * count // size)) for n in range(size)]
