@@ -39,7 +39,9 @@ def _rows(name: str) -> Iterator[tuple[str, ...]]:
         for option in OPTIONS:
             running = [kind for kind in KINDS.values() if not kind.is_recording]
             users = [f"`{kind.name}`" for kind in running if option in kind.options]
-            yield f"`{option}`", "all" if len(users) == len(running) else ", ".join(users), OPTIONS[option].words
+            others = {kind.takes[option].words: kind for kind in running if option in kind.takes}
+            words = "; ".join((OPTIONS[option].words, *(f"irrun: {own}" for own in others)))
+            yield f"`{option}`", "all" if len(users) == len(running) else ", ".join(users), words
     else:
         yield "kind", "packages", "reads", "inner values", "what it does not have"
         yield ("---",) * 5

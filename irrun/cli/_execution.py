@@ -26,6 +26,7 @@ from irrun.cli._outputs import Output, describe, describe_taps
 from irrun.diagnostics import ExecutionError, ReadError
 from irrun.ir.parse import Parsed
 from irrun.model import Model, Shapes
+from irrun.opdef import Precision
 from irrun.planning.steps import Step
 from irrun.running.dump import Dump
 from irrun.running.executor import Executable, Outputs
@@ -60,6 +61,7 @@ class Settings:
     seed: int
     strict: bool
     exact: bool | None
+    precision: Precision
     max_memory: int | None
     max_weights_memory: int | None
     timeout: float | None
@@ -107,6 +109,7 @@ def execute(item: Parsed | ReadError, settings: Settings) -> Run:
         strict=settings.strict,
         max_memory=memory,
         exact=settings.exact,
+        precision=settings.precision,
         timeout=settings.timeout,
         copy_weights=settings.copy_weights,
         max_weights_memory=settings.max_weights_memory,

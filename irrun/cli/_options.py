@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 
 from irrun.files import write_file
+from irrun.opdef import PRECISIONS
 from irrun.opdef.plugins import load_plugin
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "model_to_write",
     "new_file",
     "plugin_option",
+    "precision_option",
     "refuse_to_replace",
     "refuse_to_replace_in",
     "require_ending",
@@ -152,6 +154,16 @@ exact_option: Final = click.option(
     is_flag=True,
     default=None,
     help="Compute each layer on its own, by the kernel that defines it, on one thread.",
+)
+
+
+precision_option: Final = click.option(
+    "--precision",
+    type=click.Choice(PRECISIONS),
+    default="f32",
+    show_default=True,
+    help="bf16 rounds what products and convolutions with constant weights multiply; auto does so on processors that "
+    "have instructions for it.",
 )
 
 

@@ -25,6 +25,7 @@ from irrun.cli._options import (
     jobs_option,
     memory_option,
     plugin_option,
+    precision_option,
     refuse_to_replace,
     timeout_option,
     weights_option,
@@ -32,6 +33,7 @@ from irrun.cli._options import (
 from irrun.cli._settings import with_settings
 from irrun.fleet.batch import Batch, Feeding, prepare
 from irrun.model import Shapes
+from irrun.opdef import Precision
 
 __all__ = ["command"]
 
@@ -57,6 +59,7 @@ class Settings:
     fail_fast: bool
     overwrite: bool
     exact: bool | None
+    precision: Precision
     max_memory: int | None
     timeout: float | None
 
@@ -87,6 +90,7 @@ class Settings:
 @click.option("--fail-fast", is_flag=True, help="Stop at the first input that cannot be read or run.")
 @click.option("--overwrite", is_flag=True, help="Compute every result again, also those that OUT holds.")
 @exact_option
+@precision_option
 @memory_option("3/4 of the memory, shared by all processes", "each process")
 @timeout_option(None)
 @with_settings(Settings)
@@ -112,6 +116,7 @@ def command(settings: Settings) -> int:
         output,
         batch=settings.batch,
         exact=settings.exact,
+        precision=settings.precision,
         max_memory=settings.max_memory,
         timeout=settings.timeout,
         overwrite=settings.overwrite,

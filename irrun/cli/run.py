@@ -25,6 +25,7 @@ from irrun.cli._options import (
     memory_option,
     new_file,
     plugin_option,
+    precision_option,
     refuse_to_replace_in,
     runs_option,
     timeout_option,
@@ -143,6 +144,7 @@ class _Command(click.Command):
 @click.option("--trace", metavar="FILE.json", help="Write a timeline of the steps, for chrome://tracing and Perfetto.")
 @runs_option(1)
 @exact_option
+@precision_option
 @memory_option()
 @click.option(
     "--max-weights-memory",
@@ -183,7 +185,7 @@ def command(options: Options) -> int:
     refuse(_EXCLUSIONS)
     run = options.run
     if options.all_random:
-        task = RandomRun(run.seed, run.strict, run.exact, run.max_memory, run.timeout)
+        task = RandomRun(run.seed, run.strict, run.exact, run.max_memory, run.timeout, run.precision)
         return run_all(options.paths, task, options.tree, options.form)
     model, *given = options.paths
     options = replace(options, run=replace(run, inputs=(*_inputs(given), *run.inputs)))

@@ -81,6 +81,8 @@ class Kind:
     options: tuple[str, ...] = ()
     harness: str = ""
     """The name of the file in ``irrun/engines/harnesses``, without its ending. A recording has none: nothing runs."""
+    takes: Mapping[str, Option] = field(default_factory=dict)
+    """Options that have other values here than for other engines, by name."""
     own_options: Mapping[str, str] = field(default_factory=dict)
     """Options that the harness gets because the side is of this kind."""
     packages: str = ""
@@ -105,6 +107,9 @@ class Kind:
         return IR in self.reads and len(self.reads) > 1
 
 
+_OPERANDS: Final = {"precision": Option(re.compile(r"f32|bf16|auto"), "f32, bf16 or auto")}
+"""The precisions of ``irrun.compile``."""
+
 _TABLE: Final = (
     Kind(
         "irrun",
@@ -112,8 +117,9 @@ _TABLE: Final = (
         "irrun, with its default plan",
         reads=(IR,),
         shows=(OUTPUTS, INNER_VALUES),
-        options=("threads", "weights", "python"),
+        options=("precision", "threads", "weights", "python"),
         harness="irrun",
+        takes=_OPERANDS,
         packages="irrun",
         loads_plugins=True,
         is_bisected=True,
@@ -124,8 +130,9 @@ _TABLE: Final = (
         "irrun, each layer with the kernel that defines it",
         reads=(IR,),
         shows=(OUTPUTS, INNER_VALUES),
-        options=("weights", "python"),
+        options=("precision", "weights", "python"),
         harness="irrun",
+        takes=_OPERANDS,
         own_options={"exact": "1"},
         packages="irrun",
         loads_plugins=True,

@@ -200,7 +200,8 @@ def _checked(text: str, kind: Kind, name: str, value: str | None, earlier: Mappi
         near = nearest(name, kind.options)
         listed = f"its options are {', '.join(kind.options)}" if kind.options else f"write {kind.name}:PATH"
         raise _bad(text, f"{kind.name} has no option {name!r}", f"did you mean {near[0]}?" if near else listed)
-    option, content = _VALUE if is_property else OPTIONS[name], _unquoted(value or "")
+    option = _VALUE if is_property else kind.takes.get(name, OPTIONS[name])
+    content = _unquoted(value or "")
     if not option.pattern.fullmatch(content):
         problem = "has no value" if not value else f"cannot be {content!r}"
         raise _bad(text, f"the option {name} {problem}", f"pass {option.words}")

@@ -29,6 +29,7 @@ from irrun.fleet.session import Job, rows_are_independent, session
 from irrun.fleet.targets import Bad, Folder, Stacked, Target, target_of
 from irrun.fleet.workers import Lost, Workers
 from irrun.model import Model, Shapes
+from irrun.opdef import Precision
 from irrun.running.live import default_max_memory
 
 __all__ = ["Batch", "Feeding", "Progress", "prepare"]
@@ -203,6 +204,7 @@ def prepare(
     *,
     batch: int | None = None,
     exact: bool | None = None,
+    precision: Precision = "f32",
     max_memory: int | None = None,
     timeout: float | None = None,
     overwrite: bool = False,
@@ -217,7 +219,7 @@ def prepare(
     """
     file = weights_of(model, weights)
     version = f"{identity(model)} {identity(file)}"
-    job = Job(model, weights, 1, False, exact, max_memory, timeout, version, tuple(feeding.shapes.items()))
+    job = Job(model, weights, 1, False, exact, max_memory, timeout, version, tuple(feeding.shapes.items()), precision)
     parsed = job.parsed()
     independent = batch != 1 and rows_are_independent(job)
     if batch is not None and batch > 1 and not independent:
@@ -324,6 +326,7 @@ def _manifest(job: Job, inputs: Inputs, target: Target) -> dict[str, Any]:
         "model": job.version,
         "batch": job.batch,
         "exact": exact,
+        "precision": job.precision,
         "shapes": [[str(name), str(shape)] for name, shape in job.shapes],
         "pictures": repr(inputs.pictures) if isinstance(inputs, Files) else "",
         "inputs": listed,
@@ -335,6 +338,7 @@ _WORDS: Final = {
     "model": "another model, or another version of it",
     "batch": "another --batch",
     "exact": "another --exact",
+    "precision": "another --precision",
     "shapes": "another --shape",
     "pictures": "other options for pictures",
     "inputs": "other inputs",

@@ -16,6 +16,7 @@ from irrun.diagnostics import Diagnostic, ExecutionError, IrrunError, ModelError
 from irrun.ir.parse import Parsed, parse
 from irrun.model import Model
 from irrun.model.weights import Weights
+from irrun.opdef import Precision
 from irrun.running.executor import Executable
 from irrun.running.generate import declared, draw
 
@@ -51,6 +52,7 @@ class Job:
     """A hash of the model's files, so that another version of them is loaded anew."""
     shapes: tuple[tuple[str | int, Any], ...] = ()
     """The inputs that have another shape than the file declares, with this shape."""
+    precision: Precision = "f32"
 
     def parsed(self) -> Parsed:
         """Return the model. Raises ReadError if it cannot be read, and FeedError (IR601) for wrong shapes."""
@@ -69,6 +71,7 @@ class Job:
             max_memory=self.max_memory,
             timeout=self.timeout,
             repeatable=True,
+            precision=self.precision,
         )
 
 

@@ -22,6 +22,7 @@ from irrun.fleet.cache import Cache, from_record, to_record
 from irrun.fleet.workers import Lost, Workers, in_order
 from irrun.ir.parse import Parsed
 from irrun.model import Shapes
+from irrun.opdef import Precision
 from irrun.running.generate import draw
 from irrun.targets import check_targets, parse_target
 
@@ -92,6 +93,7 @@ class RandomRun:
     exact: bool | None = None
     max_memory: int | None = None
     timeout: float | None = None
+    precision: Precision = "f32"
 
     weights = None
 
@@ -119,8 +121,9 @@ class RandomRun:
             raise item
         model = item.runnable()
         executable = compile_model(
-            model, strict=self.strict, exact=self.exact, max_memory=self.max_memory, timeout=self.timeout
-        )
+            model, strict=self.strict, exact=self.exact, max_memory=self.max_memory, timeout=self.timeout,
+            precision=self.precision,
+        )  # fmt: skip
         executable(draw(model, self.seed, max_memory=self.max_memory))
         return item.problems
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
 from irrun.opdef.values import Value
 
 __all__ = [
+    "PRECISIONS",
     "AxisRole",
     "Call",
     "Calls",
@@ -43,6 +44,7 @@ Operands = Literal["f32", "bf16"]
 """The precision to which the operands of products are rounded."""
 Precision = Literal["f32", "bf16", "auto"]
 """A precision that a user may ask for. ``auto`` stands for the one for which the processor is made."""
+PRECISIONS: Final[tuple[Precision, ...]] = get_args(Precision)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from irrun.planning.plan import plan
 from irrun.planning.steps import Plan, Planning
 from irrun.types import Dim, ElementType, PartialShape
 
-__all__ = ["Plans", "planning"]
+__all__ = ["Plans", "operands", "planning"]
 
 _Shapes = tuple[PartialShape, ...]
 _Sizes = tuple[tuple[int, ...], ...]
@@ -53,10 +53,10 @@ def planning(
     size = max(size, _largest(model))
     pays = size >= _COMPILED or (size >= _MADE_AHEAD and never_compiles())
     compiled = (always() or pays) and available()
-    return Planning(max_memory, weights, compiled=compiled, precision=_resolved(precision))
+    return Planning(max_memory, weights, compiled=compiled, precision=operands(precision))
 
 
-def _resolved(precision: Precision) -> Operands:
+def operands(precision: Precision) -> Operands:
     """Return the precision that ``auto`` stands for on this processor, or the one that is named."""
     return precision if precision != "auto" else "bf16" if has_flag("avx512_bf16") else "f32"
 

@@ -36,6 +36,7 @@ MEANINGS = {
     "--output": "the files that the command makes",
     "--output-file": "write the printed result to a file",
     "--plugin": "a file that registers operations",
+    "--precision": "what is rounded before it is multiplied",
     "--prompt": "the text that a language model continues",
     "--resize": "how pictures get the size of the input",
     "--rtol": "relative tolerance of every compared value",

@@ -462,6 +462,24 @@ def test_max_weights_memory(size, status, call, tmp_path):
         assert ("unpacked in parts" in result.stdout) == (size == "8")
 
 
+@pytest.mark.parametrize("more", [(), ("--exact",)])
+@pytest.mark.parametrize(("precision", "product"), [("f32", 257 * 257 + 3), ("bf16", 256 * 256 + 3)])
+def test_precision(precision, product, more, call, tmp_path):
+    """257 is between two numbers of bf16: 256, which is even, and 258."""
+    path = tmp_path / "product.xml"
+    x = build.parameter([1, 2], "f32", name="x")
+    irrun.save_model(build.model({"y": build.MatMul(x, np.array([[257], [1]], np.float32))}), path)
+    out = tmp_path / "y.npy"
+    assert call("run", path, "-i", "x=[[257,3]]", "--precision", precision, "-o", out, *more).exit_code == 0
+    assert np.load(out).tolist() == [[product]]
+
+
+def test_an_unknown_precision(call, tmp_path):
+    result = call("run", echo(("f32", "2")).save(tmp_path), "--precision", "f8")
+    assert result.exit_code == 2
+    assert "'f32', 'bf16', 'auto'" in result.stderr
+
+
 def test_an_input_of_terabytes_is_refused(call, tmp_path):
     result = call("run", echo(("f32", "?,?")).save(tmp_path), "-i", "x0=random:[1000000,100000000]")
     assert result.exit_code == 1

@@ -73,6 +73,20 @@ def test_threads_are_passed_on(tmp_path: Path) -> None:
         assert isinstance(engine.infer({"x": checks.X}), Outputs)
 
 
+@pytest.mark.parametrize("kind", ["irrun", "exact"])
+def test_a_precision_rounds_operands(kind: str, tmp_path: Path) -> None:
+    """257 is between two numbers of bf16: 256, which is even, and 258."""
+    x = b.parameter([1, 2], name="x")
+    irrun.save_model(b.model({"y": b.MatMul(x, np.array([[257], [1]], np.float32))}), tmp_path / "model.xml")
+    for precision, expected in ("f32", 257 * 257 + 3), ("bf16", 256 * 256 + 3):
+        with engines.open(f"{kind}[precision={precision}]:{tmp_path / 'model.xml'}", Limits(120)) as engine:
+            assert isinstance(engine.load(), Loaded)
+            outputs = engine.infer({"x": np.array([[257, 3]], np.float32)})
+            assert isinstance(outputs, Outputs)
+            assert outputs["y"].item() == expected
+            assert engine.properties == ({} if precision == "f32" else {"INFERENCE_PRECISION_HINT": "bf16"})
+
+
 def test_an_empty_bin_may_be_written_again(own: Engine, tmp_path: Path) -> None:
     """The model does not read it."""
     irrun.save_model(b.model({"y": b.Abs(b.parameter([2, 4], name="x"))}), tmp_path / "model.xml")

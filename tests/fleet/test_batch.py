@@ -185,6 +185,17 @@ def test_results_of_another_model_are_not_mixed(tripler: Path, tmp_path: Path) -
     np.testing.assert_array_equal(np.load(tmp_path / "o" / "000000.npy"), numbers(1) * 5)
 
 
+def test_results_of_another_precision_are_not_mixed(tmp_path: Path) -> None:
+    x = b.parameter([-1, 1], "f32", name="x")
+    irrun.save_model(b.model([b.MatMul(x, np.full((1, 1), 257, np.float32))]), tmp_path / "m.xml")
+    np.save(tmp_path / "s.npy", np.ones((3, 1), np.float32))
+    arguments = tmp_path / "m.xml", tmp_path / "s.npy", "-o", tmp_path / "o.npy", "-j", 1
+    assert batch(*arguments, "--precision", "bf16").exit_code == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "o.npy"), np.full((3, 1), 256))
+    result = batch(*arguments)
+    assert (result.exit_code, "another --precision" in result.stderr) == (2, True)
+
+
 def test_which_models_run_inputs_at_once(tripler: Path, tmp_path: Path) -> None:
     """Only those of which a row gives the same alone."""
     assert rows_are_independent(Job(str(tripler)))

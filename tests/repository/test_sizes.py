@@ -28,6 +28,7 @@ LONG_SIGNATURES: Final = {
     "irrun/debug/comparison.py compare": "public: a keyword for each option of `irrun compare`",
     "irrun/debug/low_precision/simulate.py precision": "public: a keyword for each option of `irrun precision`",
     "irrun/debug/tokens/comparison.py compare_tokens": "public: a keyword for each option of `irrun compare --tokens`",
+    "irrun/fleet/batch.py prepare": "a keyword for each option of `irrun batch`",
     "irrun/fast/block.py _multiply_block": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/block.py _block": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/block.py _codes": "emits LLVM code: each argument is a value in a register",

@@ -13,6 +13,7 @@ import numpy as np
 import irrun
 from irrun import build as b
 from irrun.growing.layouts import in_layout, repeated
+from irrun.opdef import Precision
 from irrun.running.executor import Executable
 from kernel_calls.kernels import watched
 from kernel_calls.models import IN_BF16, MODELS, SPECIAL, Draw
@@ -66,7 +67,7 @@ def calls(type: str, seed: int, number: int) -> Iterator[Call]:
     draw = Draw(rng)
     model = b.model(MODELS[type](draw))
     with watched() as packing:
-        precision = "bf16" if type.endswith(IN_BF16) else "f32"
+        precision: Precision = "bf16" if type.endswith(IN_BF16) else "f32"
         quick, exact = (irrun.compile(model, exact=way, precision=precision) for way in (False, True))
     name, type = type, type.removesuffix(IN_BF16)
     kinds = [kind for kind in SPECIAL if kind != "huge" or type not in _JOINED]

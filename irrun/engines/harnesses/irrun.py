@@ -1,4 +1,7 @@
-"""The harness of irrun: the default plan or, with the option ``exact``, the defining kernel of each layer."""
+"""The harness of irrun: the default plan or, with the option ``exact``, the defining kernel of each layer.
+
+The option ``precision`` is that of ``irrun.compile``.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from irrun.engines.places import body_inputs, computing_layers
 from irrun.engines.tensors import Wire, decoded, encoded
 from irrun.model import Layer, Model
 from irrun.opdef.plugins import load_plugin
+from irrun.planning.plans import operands
 from irrun.planning.steps import Step
 from irrun.types import UNKNOWN_RANK
 
@@ -35,6 +39,10 @@ class Harness:
         if "threads" in options:
             os.environ["IRRUN_THREADS"] = options["threads"]
         self.weights = options.get("weights")
+        asked: Any = options.get("precision", "f32")
+        self.precision = operands(asked)
+        self.properties = {} if self.precision == "f32" else {"INFERENCE_PRECISION_HINT": self.precision}
+        """What decides how much rounding explains: see ``irrun.debug.budget``."""
         for file in json.loads(options.get("plugins", "[]")):
             load_plugin(file)
         self.executable: irrun.Executable | None = None
@@ -42,7 +50,8 @@ class Harness:
         self.contents: tuple[str, ...] = ()
         """The identity of the files of the model."""
         self.is_layered = False
-        self.name = f"irrun {irrun.__version__}{' exact' if self.exact else ''}"
+        rounds = "" if self.precision == "f32" else f" {self.precision}"
+        self.name = f"irrun {irrun.__version__}{' exact' if self.exact else ''}{rounds}"
 
     def load(self, path: str, inner: bool) -> dict[str, Any]:
         """Read and compile the model, and return its inputs, its outputs and, if ``inner``, its inner values.
@@ -103,7 +112,7 @@ class Harness:
     def _compiled(self) -> irrun.Executable:
         if self.executable is None:
             assert self.model is not None
-            self.executable = compile(self.model, exact=self.exact, layered=self.is_layered)
+            self.executable = compile(self.model, exact=self.exact, layered=self.is_layered, precision=self.precision)
         return self.executable
 
 

@@ -54,7 +54,7 @@ def irrun(settings: Mapping[str, Any]) -> Infer:
     print("irrun", irrun.__version__)
     if "threads" in settings:
         os.environ["IRRUN_THREADS"] = settings["threads"]
-    model = irrun.compile("model.xml", exact="exact" in settings)
+    model = irrun.compile("model.xml", exact="exact" in settings, precision=settings.get("precision", "f32"))
     return lambda inputs: [np.asarray(array) for array in model(dict(inputs)).arrays]
 
 
