@@ -1,4 +1,4 @@
-"""``irrun edit`` (change): Rename, expose, merge, fold, simplify, or write older operation sets."""
+"""``irrun edit`` (change): Rename, expose, fold, simplify, or rewrite for a release."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def command(
     batch: str | None,
     **edits: Any,
 ) -> int:
-    """Rename, expose, merge, fold, simplify, or write older operation sets.
+    """Rename, expose, fold, simplify, or rewrite for a release.
 
     The edits are made in the order of the options below, --shape first. Elements that irrun does not use, such as
     rt_info, are kept. Before the result is written, it and the original are run on the same inputs, in irrun and in

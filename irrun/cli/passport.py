@@ -1,4 +1,4 @@
-"""``irrun passport`` (look): Show on one page what a model needs, and which releases of OpenVINO load it."""
+"""``irrun passport`` (look): Show what a model needs, and which releases load it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = ["command"]
 )
 @format_option("text", "json", "markdown")
 def command(model: str, weights: str | None, sides: Sequence[str], form: str) -> int:
-    """Show on one page what a model needs, and which releases of OpenVINO load it.
+    """Show what a model needs, and which releases load it.
 
     The page lists operations with the first release that reads each, element types, memory, state, and whether shapes
     are static. For each measured release it says whether the release loads the model on the CPU, or why not. What it

@@ -1,6 +1,7 @@
 """The frame of the command line: start, exit status, pipes, interruption, colours, letters."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -34,7 +35,9 @@ def _clean() -> dict[str, str]:
 def test_help_lists_the_commands(call):
     result = call("--help")
     assert result.exit_code == 0
-    assert all(f"  {name} " in result.stdout and short in result.stdout for name, short in COMMANDS.items())
+    assert [
+        short for name, short in COMMANDS.items() if not re.search(rf"  {name} +{re.escape(short)}\n", result.stdout)
+    ] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)

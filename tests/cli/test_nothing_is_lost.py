@@ -105,6 +105,7 @@ IN_PLACE = {
     "engines/values.py": "arrays passed to an engine, in a private folder",
     "engines/folder.py": "the lock of a private folder",
     "engines/harnesses/serve.py": "arrays passed from an engine; it imports nothing of irrun",
+    "export/write.py": "a file in a private folder, which replaces that of the user when it is whole",
     "fleet/batch.py": "the lock of a folder of results",
     "fleet/inputs.py": "an unpacked input, in a private folder",
     "fleet/trees.py": "a file of the kernel",
