@@ -6,6 +6,7 @@ PROGRAMS: Final = {
     "adjudication": "tools/adjudication.py",
     "ahead": "tools/ahead/__main__.py",
     "completion": "tools/completion.py",
+    "conversions": "tools/conversions.py",
     "departures": "tools/departures_page.py",
     "engine_tables": "tools/engine_tables.py",
     "export_suite": "tests/conformance/export.py",

@@ -20,7 +20,7 @@ from irrun.base.text import counted
 from irrun.diagnostics import Report
 from irrun.inference.bind import bind_all
 from irrun.inference.propagate import Values, propagate
-from irrun.model import Layer, Model, Shapes, is_constant
+from irrun.model import Layer, Model, Shapes, Tensor, is_constant
 from irrun.opdef import Op, Value
 from irrun.types import ELEMENT_TYPES, UNKNOWN_RANK, Dim, PartialShape
 
@@ -151,19 +151,19 @@ class _Search:
             if exact is not None and exact.size <= _MOST_ELEMENTS:
                 self.constants[id] = exact
         for position, (tensor, after) in enumerate(zip(self.model.inputs, self.reshaped.inputs)):
-            shape = self._probed(position, tensor.shape or UNKNOWN_RANK, after.shape or UNKNOWN_RANK)
+            shape = self._probed(position, tensor, after)
             self.inputs[self.model.parameters[position].id] = Value(tensor.type or ELEMENT_TYPES["dynamic"], shape)
         for result in self.model.results if self.batch is not None else ():
             dims = _fed(self.model, values, result)
             if dims and dims[0].value == self.batch:
                 self.following.add(result.id)
 
-    def _probed(self, input: int, before: PartialShape, shape: PartialShape) -> PartialShape:
+    def _probed(self, input: int, before: Tensor, after: Tensor) -> PartialShape:
         """Return the new shape of an input with numbers for its unknown dims, and note which dims change."""
-        if before.dims is None or shape.dims is None or len(before.dims) != len(shape.dims):
-            return shape
-        dims: list[Dim | int] = list(shape.dims)
-        for axis, (one, other) in enumerate(zip(before.dims, shape.dims)):
+        if not after.dims or len(before.dims) != len(after.dims):
+            return UNKNOWN_RANK if after.shape is None else after.shape
+        dims: list[Dim | int] = list(after.dims)
+        for axis, (one, other) in enumerate(zip(before.dims, after.dims)):
             if one.value is not None and other.value != one.value:
                 probes = [other.value or 0] if other.is_static else [one.value * p for p in _PRIMES[axis:] + _PRIMES]
                 fitting = [n for n in (*probes, int(other.lo), other.hi) if other.fits(int(min(n, 1 << 40)))]

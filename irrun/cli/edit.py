@@ -49,7 +49,6 @@ from irrun.surgery import (
     with_version,
 )
 from irrun.targets import RELEASES, has_operation, newest_opset, parse_target
-from irrun.types import UNKNOWN_RANK
 
 __all__ = ["command"]
 
@@ -235,7 +234,7 @@ def _reshaped(
     if batch is not None:
         axes = batch_axes(model)
         position, axis = next(iter(axes.items()))
-        size = ((model.inputs[position].shape or UNKNOWN_RANK).dims or ())[axis].value
+        size = model.inputs[position].dims[axis].value
         shapes = {**batch_shapes(model, None if batch == "?" else int(batch)), **shapes}  # type: ignore[dict-item]
     thawed = thaw(model, shapes, batch=size if axes and not any(axes.values()) else None)
     reshaped = reshape(thawed.model, shapes)

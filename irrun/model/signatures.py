@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from irrun.base.text import table
-from irrun.types import ElementType, PartialShape
+from irrun.types import Dim, ElementType, PartialShape
 
 __all__ = ["Tensor", "signature", "signature_lines", "signature_table"]
 
@@ -22,6 +22,11 @@ class Tensor:
     names: tuple[str, ...]
     type: ElementType | None
     shape: PartialShape | None
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """The dims; none for a scalar and for an unknown rank."""
+        return (self.shape.dims if self.shape is not None else None) or ()
 
     def __str__(self) -> str:
         return f"{self.name}: {self.type or '?'}{'[...]' if self.shape is None else self.shape}"

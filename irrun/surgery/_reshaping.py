@@ -77,7 +77,7 @@ def thaw(model: Model | PathLike, shapes: Shapes, *, batch: int | None = None) -
         return Thawed(model, ())
     wanted: dict[Axis, int] = {}
     for position, tensor in enumerate(model.reshape(shapes).inputs):
-        dims = (tensor.shape or UNKNOWN_RANK).dims or ()
+        dims = tensor.dims
         wanted |= {(position, axis): dim.value for axis, dim in enumerate(dims) if dim.value is not None}
     blob = bytearray() if model.weights is None else bytearray(model.weights.data)
     layers, edges, parts = dict(model.layers), list(model.edges), {}
@@ -178,7 +178,7 @@ def batch_axes(model: Model | PathLike) -> Mapping[int, int]:
     model = as_model(model)
     layouts = _layouts(model)
     axes = {i: axis for i, names in layouts.items() if (axis := _position(names)) is not None}
-    first = {i: tensor.shape.dims[0] for i, tensor in enumerate(model.inputs) if tensor.shape and tensor.shape.dims}
+    first = {i: tensor.dims[0] for i, tensor in enumerate(model.inputs) if tensor.dims}
     if not layouts and first:
         batch = next(iter(first.values()))
         axes = {i: 0 for i, dim in first.items() if (dim.lo, dim.hi) == (batch.lo, batch.hi)}
@@ -193,8 +193,7 @@ def batch_shapes(model: Model | PathLike, batch: int | None) -> Mapping[int, Par
     model = as_model(model)
     shapes: dict[int, PartialShape] = {}
     for position, axis in batch_axes(model).items():
-        dims = (model.inputs[position].shape or UNKNOWN_RANK).dims or ()
-        texts = [str(dim) for dim in dims]
+        texts = [str(dim) for dim in model.inputs[position].dims]
         texts[axis] = "?" if batch is None else str(batch)
         shapes[position] = PartialShape.parse(",".join(texts)) or UNKNOWN_RANK
     return shapes

@@ -21,7 +21,7 @@ from irrun.running.generate import draw
 from irrun.surgery._merging import links
 from irrun.surgery._models import refused
 from irrun.surgery._names import find_value
-from irrun.types import UNKNOWN_RANK, PartialShape
+from irrun.types import PartialShape
 
 __all__ = [
     "Reference", "is_close", "merged", "original", "probe", "require_agreement", "require_equal", "require_equal_on",
@@ -188,7 +188,7 @@ def _admits(after: PartialShape, before: PartialShape | None) -> bool:
 def _require_samples(model: Model, reshaped: Model, axes: Mapping[int, int]) -> int:
     """Compare the outputs of a batch with those of its samples. Return the number of samples, 0 if they do not fit."""
     position, axis = next(iter(axes.items()))
-    old, new = ((each.inputs[position].shape or UNKNOWN_RANK).dims or () for each in (model, reshaped))
+    old, new = (each.inputs[position].dims for each in (model, reshaped))
     size = old[axis].value
     whole = new[axis].value or 2 * (size or 0)
     if not size or not whole or whole % size or not new[axis].fits(whole):
@@ -335,7 +335,7 @@ def is_close(array: np.ndarray, expected: np.ndarray) -> bool:
     if not np.array_equal(one[~finite], other[~finite], equal_nan=True) or not np.isfinite(one[finite]).all():
         return False
     limit = np.sqrt(float(ml_dtypes.finfo(expected.dtype).eps)) / 8 * np.abs(other[finite]).max(initial=0)
-    return bool((np.abs(one - other)[finite] <= limit).all())
+    return bool((np.abs(one[finite] - other[finite]) <= limit).all())
 
 
 def _require_same(

@@ -7,6 +7,7 @@ that is loaded with its inner values is therefore compiled as it is only if a ru
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import re
@@ -23,9 +24,12 @@ import numpy as np
 import openvino as ov
 
 try:
-    from openvino import opset8, opset15
+    from openvino import opset8
 except ImportError:  # before 2025
-    from openvino.runtime import opset8, opset15  # type: ignore[import-not-found, no-redef]
+    from openvino.runtime import opset8  # type: ignore[import-not-found, no-redef]
+
+    if not hasattr(ov, "Core"):  # before 2023.1
+        import openvino.runtime as ov  # type: ignore[import-not-found, no-redef]
 
 __all__ = ["Harness"]
 
@@ -96,7 +100,7 @@ class Harness:
         """Return the properties that decide what a compiled model computes, and those that the user has asked for."""
         found = {}
         for name in (*_PRECISE, *self.asked):
-            with suppress(RuntimeError):  # the device has no such property, or does not show it
+            with suppress(RuntimeError, TypeError):  # the device has no such property, or does not show it
                 found[name] = _text(compiled.get_property(name))
         return found
 
@@ -107,7 +111,7 @@ class Harness:
         self.unseen: list[tuple[str, int]] = []
         self.path = path
         model = self._model()
-        self.has_state = bool(model.get_sinks()) or any(n.get_type_name() == "ReadValue" for n in model.get_ops())
+        self.has_state = _has_state(model)
         if not inner:
             self.request = self._request(model)
         loaded: dict[str, Any] = {
@@ -308,7 +312,7 @@ class _Evaluation:
     """Runs a model with the reference kernels of OpenVINO's core, behind the methods of a request."""
 
     def __init__(self, model: Any) -> None:
-        if model.get_sinks() or any(node.get_type_name() == "ReadValue" for node in model.get_ops()):
+        if _has_state(model):
             raise NotImplementedError("evaluate keeps no state")
         self.model, self.model_outputs = model, model.outputs
         self.inputs: dict[int, Any] = {}
@@ -346,6 +350,9 @@ class _Strings:
     """
 
     def __init__(self, core: Any) -> None:
+        opset15 = importlib.import_module(
+            opset8.__name__.replace("opset8", "opset15")
+        )  # versions before 2024.5 lack it
         begins, ends = (opset15.parameter([-1], ov.Type.i32) for _ in range(2))
         symbols, strings = opset15.parameter([-1], ov.Type.u8), opset15.parameter([-1], ov.Type.string)
         pack = opset15.string_tensor_pack(begins, ends, symbols)
@@ -414,6 +421,10 @@ def _type(port: Any) -> str:
     return port.get_element_type().get_type_name()
 
 
+def _has_state(model: Any) -> bool:
+    return any(node.get_type_name() in ("ReadValue", "Assign") for node in model.get_ops())
+
+
 def _values(model: Any) -> Iterator[tuple[Any, int]]:
     """Yield the node and position of each output that computes a value, in topological order."""
     for node in model.get_ordered_ops():
@@ -432,7 +443,11 @@ def _tensor(type_name: str, shape: tuple[int, ...], contents: Any) -> Any:
     element_type = getattr(ov.Type, type_name)
     if not len(contents):
         return ov.Tensor(element_type, ov.Shape(shape))
-    return ov.Tensor(np.array(contents), ov.Shape(shape), element_type)
+    if re.match(r"[ui][1-6]$|nf4|f4", type_name):
+        return ov.Tensor(np.array(contents), ov.Shape(shape), element_type)
+    tensor = ov.Tensor(element_type, ov.Shape(shape))  # its own memory: before 2025, it did not keep an array alive
+    tensor.data.reshape(-1).view(np.uint8)[:] = contents
+    return tensor
 
 
 def _contents(tensor: Any) -> Any:
