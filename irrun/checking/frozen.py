@@ -114,6 +114,8 @@ _MOST_ELEMENTS: Final = 16
 """The most elements of a constant that is looked at: shapes, sizes and bounds have few."""
 _MOST_CONSTANTS: Final = 32
 """The most constants behind a layer that are looked at, the nearest first."""
+_MAX_NUMBER: Final = 1 << 31
+"""Above the largest number of a constant: it may be of type i32."""
 _PRIMES: Final = (2, 3, 5, 7, 11, 13, 17)
 """By what unknown dims are multiplied to probe them, so that dims of different axes differ."""
 
@@ -147,7 +149,7 @@ class _Search:
         propagate(self.model, self.ops, _settled, values, {})
         for id, layer in self.model.layers.items():
             value = values.get((id, 0)) if is_constant(layer) else None
-            exact = None if value is None or not value.type.is_integer else value.exact
+            exact = None if value is None or not value.type.is_integer or value.type.bits < 32 else value.exact
             if exact is not None and exact.size <= _MOST_ELEMENTS:
                 self.constants[id] = exact
         for position, (tensor, after) in enumerate(zip(self.model.inputs, self.reshaped.inputs)):
@@ -218,7 +220,7 @@ class _Search:
             (rank, number, frozen)
             for number, id in enumerate(behind)
             for rank, frozen in self._options(id)
-            if (id, frozen.element) not in known and frozen.at(self.new) is not None
+            if (id, frozen.element) not in known and self._is_number(frozen.at(self.new))
         ]
         options.sort(key=lambda option: option[:2])
         exact = [frozen for rank, _, frozen in options if rank < _PRODUCT]
@@ -235,6 +237,10 @@ class _Search:
             own = [tuple(frozen for frozen in group if frozen.constant == id) for id in behind]
             yield from (part for part in (*own, tuple(group)) if len(part) > 1)
         yield from ((frozen,) for rank, _, frozen in options if rank >= _PRODUCT)
+
+    @staticmethod
+    def _is_number(number: int | None) -> bool:
+        return number is not None and number < _MAX_NUMBER
 
     def _behind(self, layer: int) -> Iterator[int]:
         """Yield the constants on which a layer depends, the nearest first."""

@@ -28,8 +28,7 @@ try:
 except ImportError:  # before 2025
     from openvino.runtime import opset8  # type: ignore[import-not-found, no-redef]
 
-    if not hasattr(ov, "Core"):  # before 2023.1
-        import openvino.runtime as ov  # type: ignore[import-not-found, no-redef]
+    ov = ov if hasattr(ov, "Core") else importlib.import_module("openvino.runtime")  # before 2023.1
 
 __all__ = ["Harness"]
 
@@ -83,11 +82,9 @@ class Harness:
         """Leave out properties that this version or device lacks, unless the user has named them."""
         for name in [name for name in self.asked if name not in given]:
             value = self.asked.pop(name)
-            try:
+            with suppress(RuntimeError):
                 self._small({name: value})
-            except RuntimeError:
-                continue
-            self.asked[name] = value
+                self.asked[name] = value
 
     def _small(self, asked: dict[str, str] | None = None) -> Any:
         """Return a compiled model of one layer, which shows the properties in effect."""
@@ -122,15 +119,7 @@ class Harness:
             "outputs": [{"names": _names(port)} for port in model.outputs],
         }
         if inner:
-            loaded["values"] = [
-                {
-                    "layer": node.get_friendly_name(),
-                    "port": port,
-                    "type": node.get_type_name(),
-                    "names": sorted(node.output(port).get_names()),
-                }
-                for node, port in _values(model)
-            ]
+            loaded["values"] = [_value(node, port) for node, port in _values(model)]
         return loaded
 
     def infer(
@@ -432,6 +421,11 @@ def _values(model: Any) -> Iterator[tuple[Any, int]]:
             yield from ((node, port) for port in range(node.get_output_size()))
 
 
+def _value(node: Any, port: int) -> dict[str, Any]:
+    names = sorted(node.output(port).get_names())
+    return {"layer": node.get_friendly_name(), "port": port, "type": node.get_type_name(), "names": names}
+
+
 def _run(request: Any, tensors: Sequence[Any]) -> None:
     for position, tensor in enumerate(tensors):
         request.set_input_tensor(position, tensor)
@@ -441,12 +435,11 @@ def _run(request: Any, tensors: Sequence[Any]) -> None:
 def _tensor(type_name: str, shape: tuple[int, ...], contents: Any) -> Any:
     """Return a tensor of OpenVINO of any type but string. ``contents`` are uint8 [n]."""
     element_type = getattr(ov.Type, type_name)
-    if not len(contents):
-        return ov.Tensor(element_type, ov.Shape(shape))
-    if re.match(r"[ui][1-6]$|nf4|f4", type_name):
+    if len(contents) and re.match(r"[ui][1-6]$|nf4|f4", type_name):
         return ov.Tensor(np.array(contents), ov.Shape(shape), element_type)
     tensor = ov.Tensor(element_type, ov.Shape(shape))  # its own memory: before 2025, it did not keep an array alive
-    tensor.data.reshape(-1).view(np.uint8)[:] = contents
+    if len(contents):
+        tensor.data.reshape(-1).view(np.uint8)[:] = contents
     return tensor
 
 
@@ -454,6 +447,4 @@ def _contents(tensor: Any) -> Any:
     """Return a copy of a tensor of any type but string: its type, its shape, and uint8 [n]."""
     element_type, shape = tensor.get_element_type(), tuple(tensor.get_shape())
     name = element_type.get_type_name()
-    if not tensor.get_size():
-        return name, shape, b""
-    return name, shape, np.array(tensor.data).reshape(-1).view(np.uint8)
+    return name, shape, np.array(tensor.data).reshape(-1).view(np.uint8) if tensor.get_size() else b""
