@@ -12,11 +12,12 @@ from irrun.export.operations import (
     recurrent,
     reductions,
     resize,
+    signal,
     state,
     windows,
 )
 
 __all__ = [
     "control_flow", "detection", "elementwise", "gather", "matrix", "movement", "normalization", "quantization",
-    "recurrent", "reductions", "resize", "state", "windows",
+    "recurrent", "reductions", "resize", "signal", "state", "windows",
 ]  # fmt: skip

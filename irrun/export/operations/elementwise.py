@@ -331,3 +331,20 @@ def convert_promote_types(call: Call) -> list[str]:
     """Cast of both inputs to one type."""
     pairs = ((call.input(n), call.value(n).type, call.outputs[n].type) for n in range(2))
     return [name if own is to else call.cast(name, to) for name, own, to in pairs]
+
+
+@converts("Atan2", computes="f32")
+def atan2(call: Call) -> str:
+    """Atan of the quotient, moved by pi to the left half of the plane. The sign of a zero is that of its reciprocal."""
+    y, x = aligned(call)
+    left, below = (call("Or", call("Less", n, 0), call("Less", call("Reciprocal", n), 0)) for n in (x, y))
+    both = [call("And", *(call("Equal", n, 0) for n in (x, y))), call("And", *(call("IsInf", n) for n in (x, y)))]
+    quotient = call("Where", both[1], call("Mul", call("Sign", y), call("Sign", x)), call("Div", y, x))
+    angle = call("Atan", call("Where", both[0], call("Where", left, call("Neg", y), y), quotient))
+    return call("Where", left, call("Add", angle, call("Where", below, -math.pi, math.pi)), angle)
+
+
+@converts("BitwiseLeftShift", "BitwiseRightShift", computes="u8 u32 u64")
+def shift(call: Call) -> str:
+    """BitShift of unsigned integers."""
+    return call("BitShift", *aligned(call), direction="LEFT" if "Left" in call.op.type else "RIGHT")

@@ -216,3 +216,46 @@ def embedding_bag_offsets(call: Call) -> str:
     # rows before the first bag belong to a bag behind the last one, which is dropped
     segments = call("Where", call("Less", segments, zero), count, segments)
     return call("Slice", _bags(call, segments, call("Add", count, one), 3, 4), [0], [-1], [0])
+
+
+@converts("SliceScatter")
+def slice_scatter(call: Call) -> str:
+    """ScatterElements at the places of the slice, among those of all elements."""
+    x, shape = call.input(0), call.shape_of(call.input(0))
+    zero, one = call.scalar(0, "i64"), call.scalar(1, "i64")
+    count = call("ReduceProd", shape, [0], keepdims=0) if call.opset >= 18 else call("ReduceProd", shape, keepdims=0)
+    places = call("Reshape", call("Range", zero, count, one), shape)
+    bounds = [as_i64(call, position) for position in range(2, 5)]
+    axes = as_i64(call, 5) if call.given(5) else None
+    taken = call("Reshape", call("Slice", places, bounds[0], bounds[1], axes, bounds[2]), [-1])
+    flat, updates = (call("Reshape", name, [-1]) for name in (x, call.input(1)))
+    return call("Reshape", call("ScatterElements", flat, taken, updates, axis=0), shape)
+
+
+@converts("Bincount")
+def bincount(call: Call) -> str:
+    """ScatterND that adds to zeros. The greatest element decides about the length."""
+    numbers = call.cast(call.input(0), "i64")
+    most = reduced(call, "ReduceMax", call("Concat", [-1], numbers, axis=0), [0], keep=True)
+    count = call("Max", call("Add", most, [1]), [call.op.minlength])
+    own = call.outputs[0].type
+    wide = ELEMENT_TYPES["f32" if own.name == "f16" else own.name]
+    zero, one = call.scalar(0, wide), call.scalar(1, wide)
+    weights = call("Expand", one, call.shape_of(numbers)) if not call.given(1) else call.input(1)
+    weights = call.cast(weights, wide) if call.given(1) and wide is not own else weights
+    at = call("Unsqueeze", numbers, [-1])
+    total = call("ScatterND", call("Expand", zero, count), at, weights, reduction="add")
+    return total if wide is own else call.cast(total, own)
+
+
+@converts("ReorgYolo", "ExtractImagePatches")
+def rearranged(call: Call) -> str:
+    """Gather of elements at constant places: those to which the operation moves their numbers. 0 is the padding."""
+    dims = call.dims()
+    numbers = np.arange(1, 1 + math.prod(dims), dtype=np.int64).reshape(dims)
+    places = call.op.run(numbers)
+    flat = call("Reshape", call.input(0), [-1])
+    if (places == 0).any():
+        flat = call("Concat", flat, call.graph.constant(np.zeros(1, call.type.dtype), call.type), axis=0)
+        places = np.where(places, places, numbers.size + 1)
+    return call("Gather", flat, places - 1, axis=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+import ml_dtypes
 import numpy as np
 
 from irrun.export.call import Call
@@ -164,3 +165,19 @@ def _codes(call: Call, model: Model, id: int, stored: ElementType) -> str:
         return op.run(weights=weights, element_type=own).astype(stored.dtype).tobytes()
 
     return call.graph.lazy(Constant(stored, shape, stored.nbytes(count), unpacked), wish)
+
+
+@converts("FakeConvert", computes="f32")
+def fake_convert(call: Call) -> str:
+    """Cast to an f8 and back."""
+    call.since(19, "elements of 8 bits that are floats")
+    names = [call.cast(call.input(n), "f32") if call.given(n) else None for n in range(3)]
+    x, scale, shift = names
+    x = call("Mul", x, scale)
+    x = call("Sub", x, shift) if shift else x
+    narrow = ELEMENT_TYPES[call.op.destination_type]
+    most = float(ml_dtypes.finfo(narrow.dtype).max)
+    low, high = call.scalar(-most, "f32"), call.scalar(most, "f32")
+    x = call.cast(call.cast(call("Clip", x, low, high), narrow), "f32")
+    x = call("Div", call("Add", x, shift) if shift else x, scale)
+    return call.cast(x, call.type) if call.type.name != "f32" else x
