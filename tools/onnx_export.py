@@ -37,7 +37,7 @@ STATUSES: Final = ("equal", "refused", "failed", "wrong")
 LIMITS: Final = {
     "no such operation": r"has no counterpart",
     "no such type": r"no element type|has \w+ from operation set|no kernel for|unsayable type",
-    "an input is an attribute": r"not constant|are not known$|is not known$|may be none",
+    "not known before a run": r"not constant|are not known$|is not known$|may be none",
 }
 """What ONNX cannot say, by patterns of the reasons for which irrun refuses a case."""
 

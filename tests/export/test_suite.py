@@ -38,5 +38,5 @@ def test_no_value_is_wrong(opset: int, tmp_path: Path) -> None:
 
 def test_reasons_are_limits_of_onnx() -> None:
     assert onnx_export.limit("ONNX has no element type u1") == "no such type"
-    assert onnx_export.limit("input 1 is not constant, as ONNX wants it") == "an input is an attribute"
+    assert onnx_export.limit("input 1 is not constant, as ONNX wants it") == "not known before a run"
     assert onnx_export.limit("ONNX has no sink") == ""

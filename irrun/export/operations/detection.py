@@ -14,7 +14,8 @@ __all__: list[str] = []
 def non_max_suppression(call: Call) -> list[str]:
     """NonMaxSuppression, with the scores of what it selects."""
     op = call.op
-    call.require(op.since >= 9, "the older versions fill up their output", "write it as NonMaxSuppression-9")
+    room = call.outputs[0].shape[0].value
+    call.require(op.since >= 5 or room is not None, "how many rows are filled up is not known")
     if call.given(5):
         sigma = call.known(5).ravel()
         call.require(not sigma.any(), "ONNX has no soft suppression")
@@ -31,6 +32,9 @@ def non_max_suppression(call: Call) -> list[str]:
         count = call("Shape", best)
         best, order = call.many("TopK", best, count, outputs=2, axis=0)
         selected = call("Gather", selected, order, axis=0)
+    if op.since < 5:  # the output has room for all boxes that can be kept, filled up with -1
+        filled = call("Concat", selected, np.full((room or 0, 3), -1, np.int64), axis=0)
+        return [call.cast(call("Slice", filled, [0], [room or 0], [0]), call.outputs[0].type)]
     places = call("Slice", selected, [0], [2], [1])
     rows = call("Concat", call.cast(places, "f32"), call("Unsqueeze", best, [1]), axis=1)
     count = call("Shape", best)

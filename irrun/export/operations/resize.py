@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,9 +24,10 @@ def interpolate(call: Call) -> str:
     """Resize, or a product with the weights of each axis."""
     op = call.op
     call.require(call.outputs[0].type.kind == "float", "ONNX rounds resized integers in another way")
-    if op.since == 1:
-        call.refuse("the old Interpolate-1 has other coordinates")
     rank = call.rank()
+    if op.since == 1:
+        call.require(not any((*op.pads_begin, *op.pads_end)) and 0 not in op.axes, "pads, or an axis of batches")
+        return _by_weights(call, call.input(0), list(call.dims()), list(op.axes), call.known(1), _unit_vectors)
     last = 2 if op.since == 11 else 3
     axes = call.ints(last) if call.given(last) else list(range(rank))
     x = call.input(0)
@@ -35,7 +37,9 @@ def interpolate(call: Call) -> str:
     position = 1 if op.since == 11 or op.shape_calculation_mode == "sizes" else 2
     shape = call.value(0).shape.static
     if shape is not None and call.value(position).exact is not None and _is_special(call, axes, rank):
-        return _by_weights(call, x, [n + a + b for n, a, b in zip(shape, *pads)], axes, call.known(position))
+        alone = not op.antialias or op.mode != "linear" or _shrinks(op, shape, axes, call.known(position))
+        call.require(alone, "antialiasing of an axis depends on another")
+        return _by_weights(call, x, [n + a + b for n, a, b in zip(shape, *pads)], axes, call.known(position), _resized)
     call.require(not _is_special(call, axes, rank), f"mode {op.mode} with these attributes", "export with --shape")
     return _resize(call, x, axes, position)
 
@@ -83,20 +87,30 @@ def _resize(call: Call, x: str, axes: list[int], position: int) -> str:
     return call("Resize", x, None, None, call("Concat", *rows, axis=0), **attributes)
 
 
-def _by_weights(call: Call, x: str, shape: list[int], axes: list[int], values: np.ndarray) -> str:
-    """Return the product with a matrix of weights along each axis: what the operation makes of the unit vectors."""
+def _resized(op: Any, axis: int, count: int, values: np.ndarray) -> np.ndarray:
+    """Return what the operation makes of the unit vectors of an axis [count, size]. ``values`` has one entry."""
+    plain = type(op)(op.fitting, **{name: getattr(op, name) for name in op.attributes})
+    plain.pads_begin = plain.pads_end = (0,)
+    return plain.resize(np.eye(count, dtype=np.float32), values, [1])
+
+
+def _unit_vectors(op: Any, axis: int, count: int, values: np.ndarray) -> np.ndarray:
+    """Return the same for the old Interpolate, which resizes all its axes: the others have length 1."""
+    shape = [count, *(count if n == axis else 1 for n in range(1, max(op.axes) + 1))]
+    sizes = np.array([values[0] if n == axis else 1 for n in op.axes])
+    return op.run(np.eye(count, dtype=np.float32).reshape(shape), sizes).reshape(count, -1)
+
+
+def _by_weights(
+    call: Call, x: str, shape: list[int], axes: list[int], values: np.ndarray, weigh: Callable[..., np.ndarray]
+) -> str:
+    """Return the product with the matrix of weights that ``weigh`` returns for each axis."""
     op, rank = call.op, len(shape)
-    call.require(
-        not op.antialias or op.mode != "linear" or _shrinks(op, shape, axes, values), "antialiasing of one axis"
-    )
     order = sorted(range(len(axes)), key=lambda n: -axes[n])
     for n in order:
         axis, count = axes[n], shape[axes[n]]
-        probe = np.eye(count, dtype=np.float32)
-        plain = type(op)(op.fitting, **{name: getattr(op, name) for name in op.attributes})
-        plain.pads_begin = plain.pads_end = (0,)
-        weights = plain.resize(probe, values[n : n + 1], [1])
-        if weights.shape == probe.shape and (weights == probe).all():
+        weights = weigh(op, axis, count, values[n : n + 1])
+        if np.array_equal(weights, np.eye(count)):
             continue
         if op.mode == "nearest":
             x = call("Gather", x, weights.argmax(0).astype(np.int64), axis=axis)
@@ -109,7 +123,7 @@ def _by_weights(call: Call, x: str, shape: list[int], axes: list[int], values: n
     return x
 
 
-def _shrinks(op: object, shape: list[int], axes: list[int], values: np.ndarray) -> bool:
+def _shrinks(op: object, shape: Sequence[int], axes: list[int], values: np.ndarray) -> bool:
     """Return whether all axes or none become shorter: antialiasing then depends on one axis only."""
     by_scales = getattr(op, "shape_calculation_mode", "") == "scales"
     scales = [float(v) if by_scales else float(v) / max(shape[a], 1) for a, v in zip(axes, values.tolist())]
