@@ -61,7 +61,8 @@ class Case:
     memory: bool = False
     """Whether the peak of the memory is of interest."""
     lanes: bool = False
-    """Whether irrun also runs without its compiled kernels, and OpenVINO with its defaults."""
+    """Whether irrun also runs without its compiled kernels and with ``precision="auto"``, and OpenVINO with its
+    defaults."""
     attentions: int = 0
     """How many attentions OpenVINO has to fuse: see ``Job``."""
     moves: bool = False
@@ -116,8 +117,8 @@ class Row:
 
     @property
     def shipped_ratio(self) -> float | None:
-        """The ratio of OpenVINO with its defaults."""
-        return self._over("OpenVINO as shipped", lambda t: t.median)
+        """The ratio of OpenVINO with its defaults and irrun with ``precision="auto"``."""
+        return self._over("OpenVINO as shipped", lambda t: t.median, "irrun auto")
 
     @property
     def numpy_ratio(self) -> float | None:

@@ -21,6 +21,7 @@ import numpy as np
 
 import irrun
 from irrun import fast
+from irrun.opdef import Precision
 
 ROOT = Path(__file__).parent.parent
 
@@ -81,9 +82,10 @@ def _take(turn: Contender, clock: Callable[[], float]) -> list[float]:
 
 
 class Irrun:
+    PRECISION: ClassVar[Precision] = "f32"
+
     def __init__(self, job: Job, threads: int, exact: bool) -> None:
-        options: dict[str, Any] = {"exact": True} if exact else {}
-        self.model = irrun.compile(job.path, **options)
+        self.model = irrun.compile(job.path, exact=exact or None, precision=self.PRECISION)
 
     def reset(self) -> None:
         """Forget the variables."""
@@ -91,6 +93,12 @@ class Irrun:
 
     def infer(self, feeds: Feeds) -> Sequence[np.ndarray]:
         return self.model(feeds).arrays
+
+
+class Auto(Irrun):
+    """irrun in the precision for which the processor is made, as OpenVINO is shipped."""
+
+    PRECISION: ClassVar[Precision] = "auto"
 
 
 class NumpyAlone(Irrun):
@@ -149,6 +157,7 @@ ENGINES: dict[str, type[Irrun] | type[OpenVINO]] = {
     "irrun": Irrun,
     "OpenVINO": OpenVINO,
     "OpenVINO as shipped": AsShipped,
+    "irrun auto": Auto,
     "numpy alone": NumpyAlone,
 }
 

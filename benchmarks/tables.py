@@ -120,8 +120,15 @@ _RATIOS: Final = {"ratio": "ratio", "ratio as shipped": "shipped_ratio", "ratio 
 
 LANES: Final = (
     Lane("f32 against f32, f16 weights", ("f16",), "ratio", ("irrun", "OpenVINO", "numpy alone")),
-    Lane("As shipped against as shipped, f16 weights", ("f16",), "shipped_ratio", ("irrun", "OpenVINO as shipped")),
-    Lane("int8 and int4 weights", ("int8", "int4"), "ratio", ("irrun", "OpenVINO", "OpenVINO as shipped")),
+    Lane(
+        "As shipped against as shipped, f16 weights", ("f16",), "shipped_ratio", ("irrun auto", "OpenVINO as shipped")
+    ),
+    Lane(
+        "int8 and int4 weights",
+        ("int8", "int4"),
+        "ratio",
+        ("irrun", "OpenVINO", "irrun auto", "OpenVINO as shipped"),
+    ),
 )
 
 

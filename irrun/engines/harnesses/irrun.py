@@ -19,6 +19,7 @@ from irrun.base.identity import identity, weights_of
 from irrun.engines.places import body_inputs, computing_layers
 from irrun.engines.tensors import Wire, decoded, encoded
 from irrun.model import Layer, Model
+from irrun.opdef import Operands
 from irrun.opdef.plugins import load_plugin
 from irrun.planning.plans import operands
 from irrun.planning.steps import Step
@@ -40,7 +41,7 @@ class Harness:
             os.environ["IRRUN_THREADS"] = options["threads"]
         self.weights = options.get("weights")
         asked: Any = options.get("precision", "f32")
-        self.precision = operands(asked)
+        self.precision: Operands = operands(asked)
         self.properties = {} if self.precision == "f32" else {"INFERENCE_PRECISION_HINT": self.precision}
         """What decides how much rounding explains: see ``irrun.debug.budget``."""
         for file in json.loads(options.get("plugins", "[]")):
