@@ -31,7 +31,7 @@ class Call:
     type that the layer computes in. ``body`` converts a body of the layer: it takes the name of the body's element, the
     tensor of each Parameter by layer id, and the graph, and returns the tensor of each Result by layer id. ``states``
     are the variables of the model that were read so far, by their ids, and ``assigned`` the tensors that were stored.
-    ``inside`` says whether the layer is in a body.
+    ``inside`` says whether the layer is in a body, and ``alone`` for each input whether no other layer reads it.
     """
 
     layer: Layer
@@ -47,6 +47,7 @@ class Call:
     assigned: dict[str, str]
     read: frozenset[int]
     inside: bool
+    alone: list[bool]
 
     @property
     def opset(self) -> int:

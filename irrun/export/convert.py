@@ -239,6 +239,7 @@ class _Exporter:
             [None if feed is None else self._tensor(feed) for feed in feeds],
             [None if feed is None else self.values[feed] for feed in feeds], outputs, type, self._body(layer),
             self.states, self.assigned, read, bool(self.path),
+            [feed is not None and len(self.model.readers[feed]) == 1 for feed in feeds],
         )  # fmt: skip
 
     def _dequantized(self, layer: Layer, outputs: list[Value]) -> str | None:

@@ -100,6 +100,41 @@ def test_compressed_weights_stay_compressed(type: str, opset: int, held: str, tm
     np.testing.assert_allclose(computed(tmp_path / "m.onnx", data)[0], by_hand, rtol=1e-3, atol=1e-2)
 
 
+def test_weights_of_two_layers_are_stored_once(tmp_path: Path) -> None:
+    """An embedding whose weights, transposed, also give the logits."""
+    table = b.constant(np.arange(32, dtype=np.float32).reshape(8, 4))
+    rows = b.Gather(table, b.parameter([2], "i64", name="ids"), np.int64(0))
+    to_onnx(b.model({"logits": b.MatMul(rows, table, transpose_b=True)}), tmp_path / "m.onnx")
+    held = [tuple(tensor.dims) for tensor in onnx.load(tmp_path / "m.onnx").graph.initializer]
+    assert [dims for dims in held if np.prod(dims) == 32] == [(8, 4)]
+
+
+def test_inputs_that_numpy_does_not_have(tmp_path: Path) -> None:
+    x = b.parameter([3], "bf16", name="x")
+    assert to_onnx(b.model({"y": b.Add(x, x)}), tmp_path / "m.onnx").verified
+    (value,) = onnx.load(tmp_path / "m.onnx").graph.input
+    assert value.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16
+
+
+def test_branches(tmp_path: Path) -> None:
+    x, condition = b.parameter([2], name="x"), b.parameter([], "boolean", name="condition")
+    y = b.If(condition, x, then=lambda x: b.Add(x, x), otherwise=lambda x: x)
+    to_onnx(b.model({"y": y}), tmp_path / "m.onnx")
+    data = np.array([1, 2], np.float32)
+    assert [computed(tmp_path / "m.onnx", data, np.array(c))[0].tolist() for c in (True, False)] == [[2, 4], [1, 2]]
+
+
+def test_a_level_may_be_rounded_the_other_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A converter that moves each element by less than a rounding of f32, and so a tie to the next level."""
+    moved = registry.Converter(lambda call: call("Mul", call.input(0), np.float32(1 + 2e-7)))
+    monkeypatch.setitem(registry._CONVERTERS, "Abs", moved)
+    x = b.parameter([4], name="x")
+    y = b.FakeQuantize(b.Abs(x), *(np.float32(n) for n in (0, 255, 0, 255)), levels=256)
+    ties = np.array([0.5, 2.5, 4.5, 6.5], np.float32)
+    assert to_onnx(b.model({"y": y}), tmp_path / "m.onnx", feeds=[{0: ties}]).verified
+    assert computed(tmp_path / "m.onnx", ties)[0].tolist() != [0, 2, 4, 6]
+
+
 def test_fake_quantize_on_the_grid_of_integers(tmp_path: Path) -> None:
     x = b.parameter([4], name="x")
     y = b.FakeQuantize(x, *(np.float32(n) for n in (-1.28, 1.27, -1.28, 1.27)), levels=256)

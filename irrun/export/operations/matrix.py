@@ -23,7 +23,9 @@ def mat_mul(call: Call) -> str:
         if transpose and call.rank(position) > 1:
             rank = call.rank(position)
             order = [*range(rank - 2), rank - 1, rank - 2]
-            name = transposed(call, name, order, call.value(position).shape.static)
+            # weights that another layer reads as they are, such as an embedding, are stored once
+            shape = call.value(position).shape.static if call.alone[position] else None
+            name = transposed(call, name, order, shape)
         operands.append(name)
     return call("MatMul", *operands)
 
