@@ -24,6 +24,7 @@ from irrun.ir.write import save_model
 from irrun.model import VERSIONS, Model, Shapes
 from irrun.running.live import default_max_memory
 from irrun.surgery import (
+    STORED,
     Step,
     batch_axes,
     batch_shapes,
@@ -44,6 +45,8 @@ from irrun.surgery import (
     require_reshaped,
     reshape,
     simplify,
+    storage_limit,
+    store,
     thaw,
     upgrade,
     with_version,
@@ -121,6 +124,9 @@ def _pairs_option(name: str, metavar: str, help: str) -> Any:
 @_pairs_option("--rename-layer", "OLD=NEW", "Rename a layer. The names of tensors stay.")
 @click.option("--fold", is_flag=True, help="Store values that depend only on constants.")
 @click.option("--simplify", is_flag=True, help="Merge equal constants and layers, and drop layers that have no effect.")
+@click.option(
+    "--storage", type=click.Choice(STORED), help="Store constants of f32 in this type, and align and share their bytes."
+)
 @click.option("--drop-unused", is_flag=True, help="Drop layers that no output depends on. Inputs stay.")
 @click.option(
     "--opset",
@@ -162,9 +168,9 @@ def command(
 
     The edits are made in the order of the options below, --shape first. Elements that irrun does not use, such as
     rt_info, are kept. Before the result is written, it and the original are run on the same inputs, in irrun and in
-    OpenVINO if that is installed. In irrun, every bit of their outputs must be equal; with --opset and --target, and in
-    other engines, they may be rounded otherwise. Inputs that are not passed with -i are random. A layer in a body is
-    named with its path, such as loop/total.
+    OpenVINO if that is installed. In irrun, every bit of their outputs must be equal; with --opset, --target and
+    --storage, and in other engines, they may be rounded otherwise. Inputs that are not passed with -i are random. A
+    layer in a body is named with its path, such as loop/total.
     """
     model_to_write(output, "-o", force=force)
     if not edits["other"] and (edits["connect"] or edits["keep"]):
@@ -184,10 +190,12 @@ def command(
     is_edited = any(edits.values())
     if is_edited and not no_verify:
         reference = original(whole, [_exposed(text)[0] for text in edits["exposed"]])
-        rounding = edits["opset"] is not None or bool(edits["targets"])
+        is_rounded = edits["opset"] is not None or edits["targets"] or edits["storage"]
+        limit = 0.0 if edits["storage"] is None else storage_limit(edits["storage"])
         samples = [probe(read, whole)] if facts and not inputs else list(_feeds(whole, inputs))
-        require_equal(reference, edited, feeds=samples, rounding=rounding)
-        ran = [engine for side in sides if (engine := require_equal_on(side, whole, edited, feeds=samples))]
+        require_equal(reference, edited, feeds=samples, limit=limit if is_rounded else None)
+        names = [require_equal_on(side, whole, edited, feeds=samples, limit=limit) for side in sides]
+        ran = [name for name in names if name]
     save_model(edited, output, compact=True)
     if form == "json":
         simplified = [{"step": step.name, "layers": step.layers, "bytes": step.bytes} for step in steps]
@@ -286,6 +294,8 @@ def _edited(model: Model, edits: Mapping[str, Any]) -> tuple[Model, tuple[Step, 
         model, steps = simplified.model, simplified.steps
     if edits["drop_unused"]:
         model = drop_unused(model)
+    if edits["storage"] is not None:
+        model = store(model, edits["storage"])
     return _converted(model, edits), steps
 
 

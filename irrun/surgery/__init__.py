@@ -10,6 +10,7 @@ from irrun.surgery._names import expose, rename_input, rename_layer, rename_outp
 from irrun.surgery._opsets import downgrade, upgrade
 from irrun.surgery._reshaping import Thawed, batch_axes, batch_shapes, reshape, thaw
 from irrun.surgery._simplifying import Simplified, Step, simplify
+from irrun.surgery._storage import STORED, storage_limit, store
 from irrun.surgery._unused import drop_unused
 from irrun.surgery._verify import (
     Reference,
@@ -25,8 +26,8 @@ from irrun.surgery._verify import (
 from irrun.surgery._versions import with_version
 
 __all__ = [
-    "Reference", "Simplified", "Step", "Thawed", "batch_axes", "batch_shapes", "downgrade", "drop_unused", "expose",
-    "fold_constants", "is_close", "merge", "merged", "original", "probe", "rename_input", "rename_layer",
+    "STORED", "Reference", "Simplified", "Step", "Thawed", "batch_axes", "batch_shapes", "downgrade", "drop_unused",
+    "expose", "fold_constants", "is_close", "merge", "merged", "original", "probe", "rename_input", "rename_layer",
     "rename_output", "require_agreement", "require_equal", "require_equal_on", "require_reshaped", "reshape",
-    "simplify", "thaw", "upgrade", "with_version",
+    "simplify", "storage_limit", "store", "thaw", "upgrade", "with_version",
 ]  # fmt: skip

@@ -21,7 +21,7 @@ from irrun.running.generate import draw
 from irrun.surgery._merging import links
 from irrun.surgery._models import refused
 from irrun.surgery._names import find_value
-from irrun.types import PartialShape
+from irrun.types import ElementType, PartialShape
 
 __all__ = [
     "Reference", "is_close", "merged", "original", "probe", "require_agreement", "require_equal", "require_equal_on",
@@ -84,13 +84,13 @@ def require_equal(
     *,
     samples: int = 2,
     feeds: Iterable[Mapping[int, np.ndarray]] | None = None,
-    rounding: bool = False,
+    limit: float | None = None,
 ) -> None:
     """Run an edited model, and raise ModelError (IR608) if an output differs from the reference.
 
     The inputs are random in each of the ``samples``. ``feeds`` are samples in their place: arrays by position, where
     an input that is missing is random. Both run with the kernels that define the operations, so that every bit must be
-    equal, or with ``rounding`` every value within the limit of ``is_close``. Each sample begins in the initial state. A
+    equal, or with a ``limit`` every value close (see ``is_close``). Each sample begins in the initial state. A
     stateful model then runs again on the same inputs, unless the original refuses these in its new state.
     """
     edited = as_model(edited)
@@ -107,13 +107,13 @@ def require_equal(
             help = "pass inputs that it takes (-i NAME=SPEC), or leave the verification out (--no-verify)"
             raise refused(edited, message, help) from None
         compared += len(expected)
-        _require_same(edited, executable(arrays), expected, rounding)
+        _require_same(edited, executable(arrays), expected, limit)
         if executable.state:
             with suppress(IrrunError):
                 expected = None
                 expected = reference(arrays)
             if expected is not None:
-                _require_same(edited, executable(arrays), expected, rounding)
+                _require_same(edited, executable(arrays), expected, limit)
     if not compared:
         message = "there is no sample or no output, so that the edit cannot be verified"
         raise refused(edited, message, "pass a sample, or leave the verification out (--no-verify)")
@@ -265,6 +265,7 @@ def require_equal_on(
     *,
     samples: int = 2,
     feeds: Iterable[Mapping[int, np.ndarray]] | None = None,
+    limit: float = 0.0,
 ) -> str:
     """Run a model and its edit in an engine on the inputs that ``require_equal`` takes. Return the engine's name.
 
@@ -287,7 +288,7 @@ def require_equal_on(
                 raise refused(edited, message, "name another edit, or leave the verification out (--no-verify)")
             runs.append(found)
         for before, after in zip(*runs):
-            _require_same(edited, after, before, True, engine.name)
+            _require_same(edited, after, before, limit, engine.name)
         return engine.name
 
 
@@ -319,36 +320,37 @@ def _has_state(model: Model) -> bool:
     return any(layer.type.lower() == "assign" for layer in model.layers.values())
 
 
-def is_close(array: np.ndarray, expected: np.ndarray) -> bool:
+def is_close(array: np.ndarray, expected: np.ndarray, limit: float = 0.0) -> bool:
     """Return whether two arrays have one dtype and shape, and values that only rounding makes different.
 
     Numbers of floating-point types may differ by an eighth of the root of their epsilon (4e-5 in f32, 4e-3 in f16),
-    relative to the largest finite number of ``expected``. Infinities and NaN must be at the same places. Elements of
-    other types must be equal.
+    relative to the largest finite number of ``expected``, or by ``limit`` if that is more. Infinities and NaN must be
+    at the same places. Elements of other types must be equal.
     """
     if array.dtype != expected.dtype or array.shape != expected.shape:
         return False
-    if expected.dtype.kind not in "fV":
+    element_type = ElementType.of(expected.dtype)
+    if element_type is None or element_type.kind != "float":
         return np.array_equal(array, expected)
     one, other = array.astype(np.float64), expected.astype(np.float64)
     finite = np.isfinite(other)
     if not np.array_equal(one[~finite], other[~finite], equal_nan=True) or not np.isfinite(one[finite]).all():
         return False
-    limit = np.sqrt(float(ml_dtypes.finfo(expected.dtype).eps)) / 8 * np.abs(other[finite]).max(initial=0)
-    return bool((np.abs(one[finite] - other[finite]) <= limit).all())
+    limit = max(limit, np.sqrt(float(ml_dtypes.finfo(expected.dtype).eps)) / 8)
+    return bool((np.abs(one[finite] - other[finite]) <= limit * np.abs(other[finite]).max(initial=0)).all())
 
 
 def _require_same(
-    edited: Model, outputs: Outputs | Sequence[np.ndarray], expected: Sequence[np.ndarray], rounding: bool,
+    edited: Model, outputs: Outputs | Sequence[np.ndarray], expected: Sequence[np.ndarray], limit: float | None,
     engine: str = "",
 ) -> None:  # fmt: skip
-    """Raise ModelError (IR608) if an output differs from the expected one in a bit, or by more than ``rounding``."""
+    """Raise ModelError (IR608) if an output differs in a bit from the expected one; with a ``limit``, if it is far."""
     for position, array in enumerate(expected):
         other = outputs[position]
         is_same = other.dtype == array.dtype and other.shape == array.shape
         if is_same and np.array_equal(other, array, equal_nan=array.dtype.kind in "fV"):
             continue
-        if rounding and is_close(other, array):
+        if limit is not None and is_close(other, array, limit):
             continue
         result = edited.results[position]
         name = edited.result_name(result)

@@ -296,3 +296,31 @@ def test_shapes_that_no_constant_mends(call, tmp_path):
     irrun.save_model(b.model({"y": b.Add(b.parameter([4], name="x"), np.ones(4, np.float32))}), tmp_path / "a.xml")
     result = call("edit", "a.xml", "--shape", "x=[6]", "-o", "b.xml")
     assert (result.exit_code, "IR403" in result.stderr, Path("b.xml").exists()) == (1, True, False)
+
+
+def test_storage(call, tmp_path):
+    """36,480 bytes of weights become half as many, and outputs may differ by 0.4 % of the largest."""
+    result = call("edit", CONVNET, "--storage", "f16", "-o", "b.xml")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "b.bin").stat().st_size < 18_500
+    image = np.load(CONVNET.parent / "image.npy")
+    one, other = irrun.run(CONVNET, image)[0], irrun.run("b.xml", image)[0]
+    assert 0 < np.abs(one - other).max() < 0.004
+    result = call("edit", "b.xml", "--storage", "f32", "-o", "c.xml")
+    np.testing.assert_array_equal(
+        irrun.compile("c.xml", exact=True)(image)[0], irrun.compile("b.xml", exact=True)(image)[0]
+    )
+    result = call("edit", CONVNET, "--storage", "i8", "-o", "d.xml")
+    assert (result.exit_code, "'i8' is not one of" in result.stderr) == (2, True)
+
+
+def test_a_storage_that_changes_too_much(call, tmp_path):
+    """The weights cancel: the sum of 4096 and -4096 with 0.3 is 0.3, and in bf16 0."""
+    weights = np.array([4096.3, -4096] * 8, np.float32)
+    x = b.parameter([16], name="x")
+    irrun.save_model(
+        b.model({"y": b.ReduceSum(b.Add(x, b.constant(weights)), [0], keep_dims=False)}), tmp_path / "a.xml"
+    )
+    result = call("edit", "a.xml", "--storage", "bf16", "-i", "x=zeros", "-o", "b.xml")
+    assert (result.exit_code, Path("b.xml").exists()) == (1, False)
+    assert 'output "y" differs from that of the original' in result.stderr

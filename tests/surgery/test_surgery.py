@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -387,3 +388,30 @@ def test_an_edit_that_changes_the_state_is_found(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "a.bin", tmp_path / "b.bin")
     with pytest.raises(irrun.ModelError, match=r'IR608.*output "y" differs'):
         surgery.require_equal(surgery.original(model), tmp_path / "b.xml")
+
+
+@pytest.mark.parametrize(
+    ("array", "expected", "dtype", "is_close"),
+    [
+        ([1, 1000], [1.04, 1000], np.float32, True),  # the limit is 4.3e-5 of 1000
+        ([1, 1000], [1.05, 1000], np.float32, False),
+        ([1, np.nan, np.inf], [1, np.nan, np.inf], np.float32, True),
+        ([1, np.inf], [1, -np.inf], np.float32, False),
+        ([1, np.nan], [1, 2], np.float32, False),
+        ([1], [[1]], np.float32, False),
+        ([], [], np.float32, True),
+        ([1000], [1001], np.int32, False),
+        ([1, 1], [1, 1], ml_dtypes.uint2, True),
+        ([1, 1.015], [1, 1], ml_dtypes.bfloat16, False),  # the limit is 1.1e-2
+        (["a", "b"], ["a", "c"], object, False),
+    ],
+)
+def test_what_only_rounding_makes_different(array: list, expected: list, dtype: type, is_close: bool) -> None:
+    assert surgery.is_close(np.array(array, dtype), np.array(expected, dtype)) is is_close
+
+
+def test_other_types_and_limits_are_no_rounding() -> None:
+    one = np.ones(2, np.float32)
+    assert not surgery.is_close(one, np.ones(2))
+    assert not surgery.is_close(one, one * np.float32(1.001))
+    assert surgery.is_close(one, one * np.float32(1.001), 2e-3)
