@@ -93,6 +93,8 @@ def _opset(ctx: click.Context, param: click.Parameter, value: str | None) -> int
     return int(match[1]) if match else None
 
 
+_OF_TARGETS: Final = "IR9"
+"""The beginning of the codes that say what a target lacks or refuses."""
 _OPENVINO: Final = "openvino"
 _DEFAULT_SIDE: Final = f"{_OPENVINO}[precision=f32]"
 
@@ -312,6 +314,9 @@ def _converted(model: Model, edits: Mapping[str, Any]) -> Model:
             return not all(has_operation(release, type, opset) for release in releases)
 
         model = downgrade(model, newest_opset(releases[0]), is_lacking)
+        report = api.check(model, targets=edits["targets"])
+        if errors := [found for found in report.errors if found.code.startswith(_OF_TARGETS)]:
+            raise ModelError(errors)
     if edits["opset"] is not None:
         model = upgrade(model) if edits["opset"] == _NEWEST else downgrade(model, edits["opset"])
     return model if edits["ir_version"] is None else with_version(model, int(edits["ir_version"]))

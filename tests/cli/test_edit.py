@@ -324,3 +324,13 @@ def test_a_storage_that_changes_too_much(call, tmp_path):
     result = call("edit", "a.xml", "--storage", "bf16", "-i", "x=zeros", "-o", "b.xml")
     assert (result.exit_code, Path("b.xml").exists()) == (1, False)
     assert 'output "y" differs from that of the original' in result.stderr
+
+
+def test_a_type_that_a_target_refuses(call, tmp_path):
+    """OpenVINO 2023.1 has no floats of 8 bits."""
+    y = b.Convert(b.parameter([2], "f8e4m3", name="x"), destination_type="f32")
+    irrun.save_model(b.model({"y": y}), tmp_path / "a.xml")
+    result = call("edit", "a.xml", "--target", "openvino==2023.1", "-o", "b.xml")
+    assert (result.exit_code, 'IR902 type-refused]: Parameter "x"' in result.stderr) == (1, True)
+    assert not Path("b.xml").exists()
+    assert call("edit", "a.xml", "--target", "openvino==2026.2", "-o", "b.xml").exit_code == 0
