@@ -169,7 +169,7 @@ class _Exporter:
         assert feed is not None
         self._require(feed)
         tensor, name = self.tensors[feed], self.model.result_name(result)
-        made = any(tensor in node.output for node in self.graph.nodes)
+        made = self.graph.producer(tensor) is not None
         first = next(r for r in self.model.results if self.model.feeds[r.id][0] == feed)
         if made and tensor == name and first is result:
             return tensor

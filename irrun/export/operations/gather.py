@@ -259,3 +259,26 @@ def rearranged(call: Call) -> str:
         flat = call("Concat", flat, call.graph.constant(np.zeros(1, call.type.dtype), call.type), axis=0)
         places = np.where(places, places, numbers.size + 1)
     return call("Gather", flat, places - 1, axis=0)
+
+
+@converts("SegmentMax", computes="f32 f64 i32 i64")
+def segment_max(call: Call) -> str:
+    """ScatterND that takes the maximum. An empty segment has the least finite value, or 0."""
+    call.since(18, "the reduction max")
+    call.require(not (call.type.kind == "int" and call.outputs[0].type is not call.type), "another lowest value")
+    rank, ids = call.rank(), call.cast(call.input(1), "i64")
+    zero, one = call.scalar(0, "i64"), call.scalar(1, "i64")
+    if call.given(2):
+        count = as_i64(call, 2)
+    else:
+        count = call("Add", reduced(call, "ReduceMax", call("Concat", [-1], ids, axis=0), [0], keep=True), one)
+    shape = call("Concat", count, call("Shape", call.input(0), start=1), axis=0) if rank > 1 else count
+    at, wide = call("Unsqueeze", ids, [-1]), _wide(call, "max")
+    lowest = np.finfo(call.value(0).type.dtype).min if wide.kind == "float" else np.iinfo(wide.dtype).min
+    start = call("Expand", _neutral("max", wide), shape)
+    most = call("ScatterND", start, at, _summable(call, call.input(0), "max"), reduction="max")
+    ones = call("Expand", one, call("Shape", ids))
+    rows = call("ScatterND", call("Expand", zero, count), at, ones, reduction="add")
+    rows = call("Unsqueeze", rows, list(range(1, rank))) if rank > 1 else rows
+    empty = np.array(0 if call.op.fill_mode == "zero" else lowest, wide.dtype)
+    return _summed(call, call("Where", call("Equal", rows, zero), empty, most), "max")

@@ -47,3 +47,20 @@ def rdft(call: Call) -> str:
     for axis, size in zip(axes[:-1], sizes[:-1]):
         x = _transformed(call, x, axis, size, inverse=False)
     return x
+
+
+@converts("STFT", computes="f32 f64")
+def stft(call: Call) -> str:
+    """STFT, whose window has the size of a frame."""
+    size, step, length = call.ints(2)[0], call.ints(3)[0], call.dim(1, 0)
+    if length is None:
+        call.refuse("the length of the window is not known")
+    signal, window = call.input(0), call.input(1)
+    before = (size - length) // 2
+    window = call("Pad", window, [before, size - length - before]) if length < size else window
+    signal = call("Unsqueeze", signal, [0, 2] if call.rank() == 1 else [2])
+    frames = call("STFT", signal, call.scalar(step, "i64"), window, call.scalar(size, "i64"), onesided=1)
+    frames = call("Squeeze", frames, [0]) if call.rank() == 1 else frames
+    if not call.op.transpose_frames:
+        return frames
+    return call("Transpose", frames, perm=[1, 0, 2] if call.rank() == 1 else [0, 2, 1, 3])
