@@ -13,6 +13,7 @@ __all__ = [
     "LANES",
     "Lane",
     "comparisons",
+    "disagreements",
     "fleet",
     "geometric_mean",
     "means",
@@ -20,6 +21,7 @@ __all__ = [
     "networks",
     "number",
     "origin",
+    "releases",
     "served",
     "speed",
 ]
@@ -222,6 +224,39 @@ def served(stored: Stored) -> str:
         for row in stored["rows"]
     )  # fmt: skip
     return f"{origin(stored)}\n\n{_table(titles, 2, rows)}"
+
+
+def releases(stored: Stored) -> str:
+    """Return how often the rules about releases of OpenVINO are right, by kind of model and by release."""
+    titles = ["", "refused", "missed", "recall", "load", "wrongly refused", "precision"]
+    names = {"all": "all models and releases", "suite": "cases of the suite", "grown": "grown models"}
+    names |= {"opset": "networks in several operation sets", "broken": "models with a fault", "other": "real models"}
+    rows = [
+        [
+            names.get(row["name"], row["name"]), str(row["refused"]), str(row["missed"]), _percent(row["recall"]),
+            str(row["loads"]), str(row["wrong"]), _percent(row["precision"]),
+        ]
+        for row in stored["rows"]
+        if row["group"] in ("all", "models", "releases")
+    ]  # fmt: skip
+    return f"{origin(stored)}\n\n{_table(titles, 1, rows)}"
+
+
+def disagreements(stored: Stored) -> str:
+    """Return the most frequent causes of disagreements between the rules and the releases."""
+    words = {"missed": "not predicted", "wrong": "predicted, but loads"}
+    rows = [
+        [words[row["group"]], _code(row["name"]), str(row["count"])] for row in stored["rows"] if row["group"] in words
+    ]
+    return _table(["refusal", "what the release says, or what the rule is about", "answers"], 2, rows)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"
+
+
+def _code(text: str) -> str:
+    return f"`{text.replace('|', ' ').replace('`', ' ')}`"
 
 
 def _groups(rows: Sequence[Stored]) -> dict[str, list[Stored]]:

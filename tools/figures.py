@@ -21,7 +21,10 @@ __all__ = ["BLOCKS", "PAGES", "RESULTS", "filled", "main", "stored"]
 RESULTS: Final = ROOT / "docs" / "results"
 PAGES: Final = [
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("benchmarks", "compare", "conformance", "internal-operations")),
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("benchmarks", "compare", "conformance", "internal-operations", "targets")
+    ),
 ]
 """The pages with figures of stored results."""
 
@@ -47,6 +50,8 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "figures compare": lambda: tables.comparisons(stored("compare")),
     "figures fleet": lambda: tables.fleet(stored("fleet")),
     "figures served": lambda: tables.served(stored("served")),
+    "figures releases": lambda: tables.releases(stored("releases")),
+    "figures disagreements": lambda: tables.disagreements(stored("releases")),
 }
 """What makes each block, by the text of the comment before it."""
 

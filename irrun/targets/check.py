@@ -7,6 +7,7 @@ from typing import Final
 
 from irrun.checking.ignore import without_ignored
 from irrun.diagnostics import Diagnostic, Report, diagnostic
+from irrun.inference.bind import opset_of
 from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed
 from irrun.model import Model
@@ -72,11 +73,14 @@ def _missing(reason: Reason, lacking: Sequence[str]) -> Diagnostic:
     """Return the finding for a layer whose operation releases lack (IR901)."""
     layer = reason.facts.layer
     assert layer is not None
-    opset = int((layer.version or "opset1").lower().removeprefix("opset"))
-    first = first_release(layer.type, opset)
+    first = first_release(layer.type, opset_of(layer.version))
     since = f"OpenVINO {first} is the first release that does" if first else f"no release up to {RELEASES[-1]} does"
-    message = f'{layer.type} "{layer.name}": OpenVINO {span(lacking)} cannot read it from opset{opset}; {since}'
-    help = f"write an older form with `irrun edit --target openvino=={lacking[0]}`"
+    version = layer.version or "opset1"
+    message = f'{layer.type} "{layer.name}": OpenVINO {span(lacking)} cannot read it from {version}; {since}'
+    if opset_of(layer.version) is None:
+        help = "load the library of its extension with openvino.Core.add_extension, or replace the layer"
+    else:
+        help = f"write an older form with `irrun edit --target openvino=={lacking[0]}`"
     help += f", or deploy OpenVINO {first} or later" if first else ""
     source = reason.facts.model.source
     return diagnostic(

@@ -206,6 +206,9 @@ def _of_attributes(layer: Layer, op: Op | None) -> Iterator[str]:
         if len(text) <= _MAX_TEXT and name not in _UNTOLD:
             yield f'{name}="{text.lower()}"'
     if op is not None:
+        lists = [value for field in type(op).attributes if isinstance(value := getattr(op, field, None), tuple)]
+        if len({len(value) for value in lists if value}) > 1:
+            yield "its attributes differ in length"
         for field, attribute in type(op).attributes.items():
             yield from _of_numbers(attribute.name, getattr(op, field, None))
             if attribute.name not in layer.attributes:

@@ -8,6 +8,7 @@ from typing import Any
 
 from irrun.checking.facts import facts_of
 from irrun.diagnostics import Report
+from irrun.inference.bind import opset_of
 from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed
 from irrun.model import Layer, Model
@@ -71,8 +72,10 @@ def _types(sentences: set[str]) -> set[str]:
 def _operations(model: Model) -> Iterator[dict[str, Any]]:
     counts = Counter((layer.type, layer.version or "opset1") for layer in _layers(model))
     for (type, version), count in sorted(counts.items()):
-        opset = version.lower().removeprefix("opset")
-        since = first_release(type, int(opset)) if opset.isdecimal() else None
+        try:
+            since = first_release(type, opset_of(version))
+        except ValueError:  # no operation set of irrun has this name
+            since = None
         yield {"type": type, "version": version, "count": count, "since": since}
 
 

@@ -14,6 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
+from irrun.inference.bind import LATEST_OPSET
 from irrun.model.lookup import nearest
 
 __all__ = ["RELEASES", "Target", "first_release", "has_operation", "newest_opset", "parse_target", "span", "table"]
@@ -28,7 +29,8 @@ def table() -> dict[str, Any]:
 
     ``opsets`` has the newest operation set of each release. ``operations`` has, by type, the operation sets that
     differ from the rule that a release has every operation set up to its newest: a list of first and last operation
-    set with the first release that has the operation in them, or None. ``refusals`` has the rules of ``rules.py``.
+    set with the first release that has the operation in them, or None. ``internal`` has the first release that reads an
+    operation of no numbered set under the name of another set. ``refusals`` has the rules of ``rules.py``.
     """
     return json.loads((resources.files("irrun.targets") / "table.json").read_text("utf-8"))
 
@@ -50,18 +52,22 @@ def newest_opset(release: str) -> int:
     return table()["opsets"][release]
 
 
-def first_release(type: str, opset: int) -> str | None:
+def first_release(type: str, opset: int | None) -> str | None:
     """Return the first measured release that reads a layer of ``type`` with the version ``opset<opset>``.
 
-    The oldest measured release stands for itself and all before. None if no measured release reads it.
+    ``opset`` is None for a version without a number, such as ``extension``. The oldest measured release stands for
+    itself and all before. None if no measured release reads the layer.
     """
+    if opset is None:
+        numbered = _exceptions().get(type.lower(), ()) != [[1, LATEST_OPSET, None]]
+        return RELEASES[0] if numbered else table()["internal"].get(type)
     for first, last, release in _exceptions().get(type.lower(), ()):
         if first <= opset <= last:
             return release
     return next((release for release in RELEASES if newest_opset(release) >= opset), None)
 
 
-def has_operation(release: str, type: str, opset: int) -> bool:
+def has_operation(release: str, type: str, opset: int | None) -> bool:
     """Return whether a measured release reads a layer of ``type`` with the version ``opset<opset>``."""
     first = first_release(type, opset)
     return first is not None and RELEASES.index(first) <= RELEASES.index(release)

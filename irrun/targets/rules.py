@@ -19,7 +19,7 @@ from irrun.model import Layer
 from irrun.targets.facts import Facts, facts
 from irrun.targets.releases import RELEASES, has_operation, table
 
-__all__ = ["Reason", "Rule", "reasons"]
+__all__ = ["Reason", "Rule", "reasons", "releases_without"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def reasons(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Reason]:
     A release that no reason names is expected to read the model and to compile it for the CPU.
     """
     for fact in facts(parsed, report, trace):
-        lacking = _lacking(fact.layer)
+        lacking = () if fact.layer is None else releases_without(fact.layer)
         if lacking:
             yield Reason("operation", fact, lacking)
         rules = [rule for name in ("", *fact.operations) for rule in _rules().get(name, ()) if rule.fits(fact)]
@@ -89,15 +89,13 @@ def reasons(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Reason]:
                 yield Reason("rule", fact, releases, rule)
 
 
-def _lacking(layer: Layer | None) -> tuple[str, ...]:
-    """Return the releases that do not read the operation of a layer."""
-    if layer is None:
-        return ()
+def releases_without(layer: Layer) -> tuple[str, ...]:
+    """Return the measured releases that do not read the operation of a layer."""
     try:
         opset = opset_of(layer.version)
     except ValueError:
         return ()
-    return () if opset is None else tuple(r for r in RELEASES if not has_operation(r, layer.type, opset))
+    return tuple(release for release in RELEASES if not has_operation(release, layer.type, opset))
 
 
 def _excused(rules: Sequence[Rule]) -> frozenset[str]:

@@ -26,11 +26,22 @@ def test_every_stored_result_is_shown() -> None:
     pages = "".join(page.read_text("utf-8") for page in figures.PAGES)
     assert re.findall(r"^<!-- ((?:figures [^\n]+)|scoreboard) -->$", pages, re.MULTILINE).count("scoreboard") == 1
     assert all(f"<!-- {name} -->\n" in pages for name in figures.BLOCKS)
-    read = {"budgets", "compare", "fleet", "networks-1-thread", "networks-2-threads", "scoreboard", "served"}
+    read = {
+        "budgets",
+        "compare",
+        "fleet",
+        "networks-1-thread",
+        "networks-2-threads",
+        "releases",
+        "scoreboard",
+        "served",
+    }
     assert {path.stem for path in figures.RESULTS.iterdir()} == read
 
 
-@pytest.mark.parametrize("name", ["networks-1-thread", "networks-2-threads", "budgets", "compare", "fleet", "served"])
+@pytest.mark.parametrize(
+    "name", ["networks-1-thread", "networks-2-threads", "budgets", "compare", "fleet", "releases", "served"]
+)
 def test_a_stored_result_says_where_it_comes_from(name: str) -> None:
     found = figures.stored(name)
     assert found["command"].startswith(("python -m benchmarks", "python -m tools"))

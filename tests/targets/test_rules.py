@@ -106,3 +106,16 @@ def test_the_installed_release_agrees(name: str, tmp_path: Path, ov: Any) -> Non
             core.compile_model(core.read_model(path), "CPU")
     target = [release for release in RELEASES if release.startswith(version)][-1]
     assert (_codes(path, f"openvino=={target}") == []) is loads
+
+
+def test_an_operation_of_no_numbered_set(tmp_path: Path) -> None:
+    """No wheel reads an operation of openvino_tokenizers without the library of its extension."""
+    net = Net()
+    x = net.parameter("string", "2", name="x")
+    net.result(
+        net.add("CaseFold", [x, x, x], [("I32", "2"), ("I32", "2"), ("U8", "-1")], name="fold", opset="extension")
+    )
+    found = [d for d in irrun.check(net.save(tmp_path), targets=["openvino==2026.4.1"]) if d.code == "IR901"]
+    assert [d.layer for d in found] == ["fold"]
+    assert found[0].help is not None
+    assert "add_extension" in found[0].help

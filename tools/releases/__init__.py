@@ -4,6 +4,6 @@ FOLDER holds an environment for each release: FOLDER/2024.6.0/bin/python imports
 Python 3.8, and 2022.1 needs a numpy before 1.20. The command asks each release about COUNT models, learns rules from the
 answers, and writes `irrun/targets/table.json`. Answers are kept in FOLDER/answers, so that it can be interrupted.
 
-`--judge COUNT SEED` measures how often the rules are right, with COUNT other models that SEED chooses, and `--save` keeps
-the figures in `docs/results/releases.json`. `--also FOLDER` adds the models of a folder to those.
+`--judge COUNT SEED` measures how often the rules are right, with COUNT other models that SEED chooses, and
+`--save docs/results/releases.json` stores the figures. `--also FOLDER` adds the models of a folder to those.
 """

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 import releases
+from benchmarks.report import processor, store
 from irrun.api import load
 from irrun.checking.checker import examine
 from irrun.diagnostics import IrrunError
 from irrun.files import write_file
-from irrun.inference.bind import opset_of
 from irrun.targets.facts import facts
-from irrun.targets.releases import RELEASES, has_operation
+from irrun.targets.releases import RELEASES, table
+from irrun.targets.rules import releases_without
 from places import ROOT
-from releases.judging import judge, save
+from releases.judging import judge
 from releases.learning import Row, Sample, learn
 from releases.material import write_models
+from releases.opsets import internal_operations, operation_sets
 from releases.opsets import models as opset_models
-from releases.opsets import operation_sets
 from releases.probing import Answer, Wheels
 
+_LAYER: Final = re.compile(r'type="(\w+)" version="(\w+)"')
 _TABLE = ROOT / "irrun" / "targets" / "table.json"
-_RESULTS = ROOT / "docs" / "results" / "releases.json"
 
 
 def main() -> None:
@@ -39,7 +41,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7, help="which models to learn from")
     parser.add_argument("--judge", type=int, nargs=2, metavar=("COUNT", "SEED"))
     parser.add_argument("--also", type=Path, metavar="FOLDER", help="with --judge: more models")
-    parser.add_argument("--save", action="store_true", help="with --judge: keep the figures")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="with --judge: store the results, for tools figures")
     arguments = parser.parse_args()
     wheels = Wheels(arguments.folder)
     if arguments.judge is None:
@@ -48,10 +50,11 @@ def main() -> None:
     count, seed = arguments.judge
     more = sorted(arguments.also.glob("*.xml")) if arguments.also else []
     models = write_models(arguments.folder / f"judged-{seed}", count, seed, held_out=True, more=more)
-    figures = {"models": len(models), "seed": seed, **judge(models, wheels.ask_all(models)).figures()}
-    print(json.dumps(figures, indent=1, ensure_ascii=False))
-    if arguments.save:
-        save(figures, _RESULTS)
+    rows = judge(models, wheels.ask_all(models))
+    for row in rows:
+        print(json.dumps(row, ensure_ascii=False))
+    if arguments.save is not None:
+        store(arguments.save, "tools releases", {**processor(), "models": len(models)}, rows)
 
 
 def _measure(wheels: Wheels, count: int, seed: int) -> None:
@@ -62,13 +65,23 @@ def _measure(wheels: Wheels, count: int, seed: int) -> None:
     asked = {release: dict(zip(paths, wheels.ask(release, [*paths.values()]))) for release in wheels.releases}
     opsets, operations = operation_sets(asked)
     if tuple(opsets) != RELEASES:
-        _write(opsets, operations, [])
+        _write(opsets, operations, {}, [])
         print("the table has other releases now: start again, so that the rules are learned for these")
         return
     models = write_models(wheels.folder / f"learned-{seed}", count, seed, held_out=False)
     answers = wheels.ask_all(models)
+    found = {release: answers[release] for release in RELEASES}
+    internal = internal_operations([_unnumbered(model) for model in models], found)
+    _write(opsets, operations, internal, [])
+    table.cache_clear()
     samples = [_sample(model, [answers[release][n] for release in RELEASES]) for n, model in enumerate(models)]
-    _write(opsets, operations, learn(samples, RELEASES))
+    _write(opsets, operations, internal, learn(samples, RELEASES))
+
+
+def _unnumbered(model: Path) -> set[str]:
+    """Return the types of the layers whose version names no numbered operation set."""
+    text = model.read_text("utf-8", "replace")
+    return {type for type, version in _LAYER.findall(text) if not re.fullmatch(r"opset\d+", version)}
 
 
 def _sample(model: Path, answers: Sequence[Answer | None]) -> Sample:
@@ -79,8 +92,8 @@ def _sample(model: Path, answers: Sequence[Answer | None]) -> Sample:
         parsed = load(model)
         for fact in facts(parsed, *examine(parsed)):
             rows.append((fact.operations, fact.sentences, fact.blocks))
-            if fact.layer is not None and (opset := _opset(fact.layer.version)) is not None:
-                lacking |= [not has_operation(release, fact.layer.type, opset) for release in RELEASES]
+            if fact.layer is not None:
+                lacking |= np.isin(RELEASES, releases_without(fact.layer))
     except IrrunError as error:
         rows.append(((), frozenset(f"irrun reports {d.code}" for d in error.diagnostics), True))
     codes = np.array([-1 if answer is None else bool(answer.stage) for answer in answers])
@@ -91,18 +104,15 @@ def _sample(model: Path, answers: Sequence[Answer | None]) -> Sample:
     return Sample(rows, codes, lacking)
 
 
-def _opset(version: str | None) -> int | None:
-    try:
-        return opset_of(version)
-    except ValueError:
-        return None
-
-
-def _write(opsets: Mapping[str, int], operations: Mapping[str, Any], refusals: Sequence[Mapping[str, Any]]) -> None:
+def _write(
+    opsets: Mapping[str, int],
+    operations: Mapping[str, Any],
+    internal: Mapping[str, str],
+    refusals: Sequence[Mapping[str, Any]],
+) -> None:
     """Write the table, a line for each fact."""
-    facts_of_types = ",\n".join(f"{json.dumps(type)}: {json.dumps(rows)}" for type, rows in operations.items())
+    types = ",\n".join(f"{json.dumps(type)}: {json.dumps(rows)}" for type, rows in operations.items())
     rules = ",\n".join(map(json.dumps, refusals))
-    text = (
-        f'{{\n"opsets": {json.dumps(opsets)},\n"operations": {{\n{facts_of_types}\n}},\n"refusals": [\n{rules}\n]\n}}\n'
-    )
+    head = f'"opsets": {json.dumps(opsets)},\n"internal": {json.dumps(internal)}'
+    text = f'{{\n{head},\n"operations": {{\n{types}\n}},\n"refusals": [\n{rules}\n]\n}}\n'
     write_file(_TABLE, text.encode())

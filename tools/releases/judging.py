@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from irrun.api import load
 from irrun.checking.checker import examine
@@ -16,7 +15,7 @@ from irrun.targets.releases import RELEASES
 from irrun.targets.rules import Reason, reasons
 from releases.probing import Answer
 
-__all__ = ["Verdict", "judge", "predict"]
+__all__ = ["judge", "predict"]
 
 
 def predict(model: Path) -> dict[str, list[Reason]] | None:
@@ -32,51 +31,44 @@ def predict(model: Path) -> dict[str, list[Reason]] | None:
     return found
 
 
-@dataclass
-class Verdict:
-    """How predictions and answers agree, for each release, and the disagreements by their cause."""
-
-    right: Counter[str] = field(default_factory=Counter)
-    """Refusals that were predicted, by release."""
-    missed: Counter[str] = field(default_factory=Counter)
-    wrong: Counter[str] = field(default_factory=Counter)
-    """Refusals that were predicted, and the release loads the model."""
-    loaded: Counter[str] = field(default_factory=Counter)
-    causes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Disagreements by kind, kind of model, and what the release or the rule says."""
-
-    def figures(self) -> dict[str, Any]:
-        """Return recall and precision of refusals, in all and for each release, as a dict for JSON."""
-        rows = {r: _shares(self.right[r], self.missed[r], self.wrong[r], self.loaded[r]) for r in RELEASES}
-        totals = [sum(count.values()) for count in (self.right, self.missed, self.wrong, self.loaded)]
-        causes = [{"kind": k, "models": m, "cause": c, "count": n} for (k, m, c), n in self.causes.most_common(60)]
-        return {"all": _shares(*totals), "releases": rows, "causes": causes}
+_OUTCOMES: Final = {
+    (True, True): "right", (False, True): "missed", (True, False): "wrong", (False, False): "loaded",
+}  # fmt: skip
+"""The outcomes by whether the rules expect a refusal, and whether the release refuses."""
+_KINDS: Final = ("suite", "grown", "opset", "broken")
+_MOST_CAUSES: Final = 40
 
 
-def judge(models: Sequence[Path], answers: Mapping[str, Sequence[Answer | None]]) -> Verdict:
-    """Return how the rules agree with what releases said. Answers of None are left out."""
-    verdict = Verdict()
+def judge(models: Sequence[Path], answers: Mapping[str, Sequence[Answer | None]]) -> list[dict[str, Any]]:
+    """Return how the rules agree with what releases said, as rows: in all, by kind of model, by release, and causes.
+
+    Only releases that were asked about every model count: the others were asked where two disagree. ``missed`` refusals were not predicted, and ``wrong`` ones were predicted although the
+    release loads the model.
+    """
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    causes: Counter[tuple[str, str]] = Counter()
+    asked = [release for release in RELEASES if None not in answers[release]]
     for number, model in enumerate(models):
         expected = predict(model)
         kind = model.name.partition("-")[0]
-        for release in RELEASES:
+        for release in asked:
             answer = answers[release][number]
-            if answer is None:
-                continue
+            assert answer is not None
             why = None if expected is None else expected[release]
-            refuses, refused = why is None or bool(why), bool(answer.stage)
-            count = {
-                (True, True): verdict.right, (False, True): verdict.missed,
-                (True, False): verdict.wrong, (False, False): verdict.loaded,
-            }[refuses, refused]  # fmt: skip
-            count[release] += 1
-            if refuses != refused:
-                verdict.causes[("missed", kind, _said(answer)) if refused else ("wrong", kind, _because(why))] += 1
-    return verdict
+            outcome = _OUTCOMES[why is None or bool(why), bool(answer.stage)]
+            for row in (("all", "all"), ("models", kind if kind in _KINDS else "other"), ("releases", release)):
+                counts.setdefault(row, Counter())[outcome] += 1
+            if outcome in ("missed", "wrong"):
+                causes[outcome, _said(answer) if outcome == "missed" else _because(why)] += 1
+    rows = [{"group": group, "name": name, **_shares(count)} for (group, name), count in sorted(counts.items())]
+    common = causes.most_common(_MOST_CAUSES)
+    return rows + [{"group": outcome, "name": text, "count": count} for (outcome, text), count in common]
 
 
 def _said(answer: Answer) -> str:
-    return f"{answer.stage}: {answer.message[-120:]}"
+    """Return the end of a message, without places in sources, names and numbers."""
+    text = re.sub(r"(Exception from|Check '[^']*' failed at) \S+:\d+:?|'[^']*'|\[[^]]*\]|\d+", "", answer.message)
+    return f"{answer.stage}: {' '.join(text.split()[-12:])}"
 
 
 def _because(why: Sequence[Reason] | None) -> str:
@@ -90,17 +82,13 @@ def _because(why: Sequence[Reason] | None) -> str:
     return f"{operation}: {reason.kind} {', '.join(codes)}"
 
 
-def _shares(right: int, missed: int, wrong: int, loaded: int) -> dict[str, Any]:
+def _shares(count: Mapping[str, int]) -> dict[str, Any]:
+    right, missed, wrong, loaded = (count.get(key, 0) for key in ("right", "missed", "wrong", "loaded"))
     return {
         "refused": right + missed,
-        "loaded": loaded + wrong,
+        "loads": loaded + wrong,
         "missed": missed,
         "wrong": wrong,
         "recall": round(right / (right + missed), 4) if right + missed else None,
         "precision": round(right / (right + wrong), 4) if right + wrong else None,
     }
-
-
-def save(figures: Mapping[str, Any], path: Path) -> None:
-    """Write figures to a file of ``docs/results``."""
-    path.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", "utf-8")

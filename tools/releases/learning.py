@@ -8,6 +8,7 @@ refusals comes first. A general rule lists the types of operations that contradi
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -235,10 +236,24 @@ def _is_general(word: str) -> bool:
     return word.startswith(("an ", "irrun reports", "the file", "IR version"))
 
 
-_USUAL: Final = (" f32", " i32", " i64", " float of 32 bits", " int of 32 bits", " int of 64 bits", " boolean")
+_USUAL: Final = (
+    " f32",
+    " f16",
+    " bf16",
+    " i32",
+    " i64",
+    " i8",
+    " u8",
+    " float of 16 bits",
+    " float of 32 bits",
+    " int of 32 bits",
+    " int of 64 bits",
+    " boolean",
+)
+_NUMBER: Final = re.compile(r" is -?\d\S*$|=.*\d\"$")
 _TRUSTED: Final[Mapping[str, float]] = {
     "unknown rank": 1.0, "no precision": 1.0, "unknown": 0.8, "irrun reports": 1.0, " is empty": 1.0, "an input is": 1.0, "an output is": 1.0, "the file": 1.0,
-    " constant": 0.8, "differ in type": 0.8, "differ in": 0.7, "not connected": 0.8, "has a dim 1": 0.5, "more than": 0.9, " has rank": 0.6, " numbers": 0.6, " inputs": 0.6,
+    " constant": 0.8, "differ in type": 0.8, "differ in length": 0.9, "differ in": 0.7, "not connected": 0.8, "has a dim 1": 0.5, "more than": 0.9, " has rank": 0.6, " numbers": 0.6, " inputs": 0.6,
     "=": 0.8, "no input of the model": 0.7, " is ": 0.9,
 }  # fmt: skip
 
@@ -247,7 +262,7 @@ def _quality(words: Sequence[str]) -> float:
     """Return how far a rule can be trusted beyond its models: types and unknown shapes more than numbers."""
     quality = 1.0
     for word in words:
-        if word.endswith(_USUAL) or ("=" in word and word[-2].isdigit()):  # most layers have these types
+        if word.endswith(_USUAL) or _NUMBER.search(word):  # most layers have these types, and any has some number
             quality *= 0.6
             continue
         quality *= next((value for part, value in _TRUSTED.items() if part in word), 0.7)

@@ -10,7 +10,7 @@ from typing import Any
 from irrun.inference.bind import LATEST_OPSET
 from irrun.opdef import all_ops
 
-__all__ = ["models", "operation_sets"]
+__all__ = ["internal_operations", "models", "operation_sets"]
 
 _MODEL = """<net name="net" version="11">
 <layers>
@@ -33,9 +33,7 @@ def models(folder: Path) -> dict[tuple[str, int], Path]:
     for type in sorted({cls.type for cls in all_ops()}):
         for opset in range(1, LATEST_OPSET + 1):
             path = paths[type, opset] = folder / f"{type}-{opset}.xml"
-            text = _MODEL.format(type=type, opset=opset, padding="x" * 512)
-            if not path.exists() or path.read_text() != text:
-                path.write_text(text)
+            path.write_text(_MODEL.format(type=type, opset=opset, padding="x" * 512))
     return paths
 
 
@@ -70,6 +68,26 @@ def operation_sets(
         else:
             rows.append([opset, opset, found])
     return opsets, operations
+
+
+def internal_operations(
+    types: Sequence[set[str]], answers: Mapping[str, Sequence[Sequence[str] | None]]
+) -> dict[str, str]:
+    """Return ``internal`` of the table: the first release that reads each operation of no numbered operation set.
+
+    ``types`` has the types of such operations in each model, and ``answers`` what each release said of the models. A
+    release reads an operation if a model passes its reader, or if the message is about the operation itself.
+    """
+    first: dict[str, str] = {}
+    for release, of in answers.items():
+        for inside, answer in zip(types, of):
+            if len(inside) != 1 or answer is None:
+                continue
+            (type,) = inside
+            stage, message = answer
+            if stage in ("", "compile") or (type in message and _is_read(answer)):
+                first.setdefault(type, release)
+    return first
 
 
 def _is_read(answer: Sequence[str]) -> bool:
