@@ -40,6 +40,14 @@ _INTS: Final = ir.VectorType(_I32, VECTOR)
 _FMA: Final = f"llvm.fma.v{VECTOR}f32"
 
 
+Sums = Sequence[Sequence[ir.Value]]
+"""The vectors of sums of each row of a block."""
+
+
+def _products(builder: Any, elements: Sequence[ir.Value], weights: Sequence[ir.Value], sums: Sums) -> Sums:
+    return [[fused(builder, a, b, c) for b, c in zip(weights, row)] for a, row in zip(elements, sums)]
+
+
 @dataclass(frozen=True)
 class Form:
     """How the numbers of a panel are stored, and how they become f32 in registers."""
@@ -51,8 +59,9 @@ class Form:
     """From the vectors of a row of a panel to those in f32."""
     share: int = 1
     """How many numbers of a row an element holds."""
-    add: Callable[[Any, ir.Value, ir.Value, ir.Value], ir.Value] = lambda builder, a, b, c: fused(builder, a, b, c)
-    """From an element of the other matrix in each place, a vector of weights and the sums to the new sums."""
+    add: Callable[[Any, Sequence[ir.Value], Sequence[ir.Value], Sums], Sums] = _products
+    """Adds to the sums the products of an element for each row of the other matrix, repeated in each place, and the
+    vectors of weights."""
 
     @property
     def stored(self) -> ir.VectorType:
@@ -78,11 +87,20 @@ def _from_nibbles(builder: Any, loads: list[ir.Value]) -> list[ir.Value]:
     return [builder.sitofp(vector, _FLOATS) for vector in low + high]
 
 
-def _pair_sums(builder: Any, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
-    """Add both products of pairs of bf16 to sums of f32, with one instruction."""
-    kind = ir.FunctionType(_FLOATS, [_FLOATS, _INTS, _INTS])
-    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.avx512bf16.dpbf16ps.{32 * VECTOR}")
-    return builder.call(function, [c, builder.bitcast(a, _INTS), b])
+def _pairs(builder: Any, elements: Sequence[ir.Value], weights: Sequence[ir.Value], sums: Sums) -> Sums:
+    """Add both products of pairs of bf16: with one instruction, or one half after the other, widened to f32."""
+    whole = [builder.bitcast(pairs, _INTS) for pairs in elements]
+    if has("avx512bf16"):
+        kind = ir.FunctionType(_FLOATS, [_FLOATS, _INTS, _INTS])
+        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.avx512bf16.dpbf16ps.{32 * VECTOR}")
+        return [[builder.call(function, [c, a, b]) for b, c in zip(weights, row)] for a, row in zip(whole, sums)]
+    for take, number in (builder.shl, 16), (builder.and_, 0xFFFF0000):
+        a, b = (
+            [builder.bitcast(take(pairs, ir.Constant(_INTS, [number] * VECTOR)), _FLOATS) for pairs in some]
+            for some in (whole, weights)
+        )
+        sums = _products(builder, a, b, sums)
+    return sums
 
 
 FORMS: Final = {
@@ -93,7 +111,7 @@ FORMS: Final = {
         ir.IntType(8), 1, lambda builder, loads: [builder.sitofp(builder.sext(n, _INTS), _FLOATS) for n in loads]
     ),
     "uint8": Form(ir.IntType(8), 1, _from_nibbles, share=2),
-    "uint32": Form(_I32, 4, lambda builder, loads: loads, add=_pair_sums),
+    "uint32": Form(_I32, 4, lambda builder, loads: loads, add=_pairs),
 }
 """The forms of panels: f32, f16 (uint16), bf16 (int16), i8, two unsigned numbers of four bits in a byte (uint8), and
 pairs of bf16 of two rows (uint32). The keys are names of dtypes.
@@ -151,7 +169,7 @@ def _sums(
     b: ir.Value,
     ldb: ir.Value,
     depth: ir.Value,
-) -> list[list[ir.Value]]:
+) -> Sums:
     """Multiply rows by panels, and return the vectors of the results of each row: see ``_multiply_block``."""
     rows, count = shape
     begins = [at(builder, a, builder.mul(lda, int64(4 * row)), _F32) for row in range(rows)]
@@ -165,10 +183,8 @@ def _sums(
         for place in places:
             _fetch_ahead(builder, place, _row_bytes(form))
     vectors = [vector for place in places for vector in widened(builder, form, place)]
-    added: list[list[ir.Value]] = []
-    for begin, row in zip(begins, sums):
-        element = repeated(builder, builder.load(builder.gep(begin, [k]), align=4))
-        added.append([form.add(builder, element, vector, sum) for vector, sum in zip(vectors, row)])
+    elements = [repeated(builder, builder.load(builder.gep(begin, [k]), align=4)) for begin in begins]
+    added = form.add(builder, elements, vectors, sums)
     following = builder.add(k, int64(1)), builder.add(address, int64(_row_bytes(form)))
     for phi, first, next in ((k, int64(0), following[0]), (address, b, following[1])):
         phi.add_incoming(first, before)

@@ -14,7 +14,7 @@ from irrun.fast.convolution.winograd import TransformedFilters, convolve_3x3
 from irrun.fast.machine.memory import data_address
 from irrun.fast.machine.processor import ROWS, VECTOR
 from irrun.fast.machine.sharing import share
-from irrun.fast.precision.bf16 import even, round_rows, rounded_panels, words
+from irrun.fast.precision.bf16 import round_rows, rounded_panels, words
 from irrun.fast.product import PackedMatrix
 from irrun.kernels.blocks import changing, each_block, scratch
 from irrun.kernels.convolution.channels_last import with_pads
@@ -113,7 +113,7 @@ class _RoundedFilters(PackedFilters):
 
     def packed(self, source: np.ndarray) -> np.ndarray:
         groups, outs, ins, *kernel = source.shape
-        matrices = np.zeros((groups, *kernel, even(ins), outs), source.dtype)
+        matrices = np.zeros((groups, *kernel, 2 * words(ins), outs), source.dtype)
         matrices[..., :ins, :] = source.transpose(0, 3, 4, 2, 1)
         return np.concatenate([rounded_panels(matrix.reshape(-1, outs)) for matrix in matrices])
 

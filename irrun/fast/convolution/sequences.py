@@ -19,7 +19,7 @@ from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import add_to, data_address, floats_at, halves_at, look_at, row_at, shorts_at, words_at
 from irrun.fast.machine.processor import HALVES, ROWS, compiled
 from irrun.fast.machine.sharing import YIELD, share, wait
-from irrun.fast.precision.bf16 import PAIRED, round_rows
+from irrun.fast.precision.bf16 import round_rows
 from irrun.kernels.blocks import scratch
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.threads import threads
@@ -228,7 +228,7 @@ def _piece(entry: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: i
     elif entry[_FORM] == _SHORTS:
         shorts = array_at(shorts_at(place), shape)
         _convolve(shorts, data, bias, residual, out, geometry, groups, depth, adds, low, first, last)
-    elif PAIRED and entry[_FORM] == _PAIRS:
+    elif entry[_FORM] == _PAIRS:
         pairs = array_at(words_at(place), shape)
         convolve(data, pairs, bias, residual, out, geometry, groups, depth, adds, low, first, last)
     elif HALVES:  # else there are none, and the processor has no instruction that the code for them needs

@@ -126,10 +126,12 @@ class _Block:
                     place = builder.load(address)
                     vectors = widened(builder, self.form, place)[: self.count]
                     offset = builder.mul(k.index, int64(4))
-                    for begin, row in zip(begins, sums):
-                        element = repeated(builder, builder.load(at(builder, begin, offset, _F32), align=4))
-                        for vector, sum in zip(vectors, row):
-                            builder.store(self.form.add(builder, element, vector, builder.load(sum)), sum)
+                    loads = [builder.load(at(builder, begin, offset, _F32), align=4) for begin in begins]
+                    before = [[builder.load(sum) for sum in row] for row in sums]
+                    added = self.form.add(builder, [repeated(builder, load) for load in loads], vectors, before)
+                    for row, values in zip(sums, added):
+                        for sum, value in zip(row, values):
+                            builder.store(value, sum)
                     builder.store(builder.add(place, step), address)
                 return
             vectors = []

@@ -1,8 +1,8 @@
 """Operands that are rounded to bf16, and products of such rows with a constant matrix.
 
-Where the processor has an instruction for it, four bytes hold the bf16 of two neighbouring columns: a pair, whose
-products with the pairs of a constant matrix are summed at once. Elsewhere, bf16 are held as f32 and multiplied as f32
-are. A row of ``n`` numbers takes ``words(n)`` times four bytes, and kernels of f32 read it as so many f32.
+Four bytes hold the bf16 of two neighbouring columns: a pair, whose products with the pairs of a constant matrix are
+summed at once (see ``block.FORMS``). A row of ``n`` numbers takes ``words(n)`` times four bytes, and kernels of f32
+read it as so many f32.
 """
 
 from __future__ import annotations
@@ -14,39 +14,30 @@ import numpy as np
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import address_of, halves_at, words_at
-from irrun.fast.machine.processor import compiled, has
+from irrun.fast.machine.processor import compiled
 from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, multiply_panels
 from irrun.kernels.cast import rounded_to_bf16
 
-__all__ = ["PAIRED", "even", "multiply_rounded", "round_rows", "rounded_panels", "words"]
-
-PAIRED: Final = has("avx512bf16")
-"""Whether the processor has an instruction that multiplies pairs of bf16 and adds both products to a sum of f32."""
+__all__ = ["multiply_rounded", "round_rows", "rounded_panels", "words"]
 
 
 def words(count: int) -> int:
     """Return how many times four bytes a row of ``count`` rounded numbers takes."""
-    return -(-count // 2) if PAIRED else count
-
-
-def even(count: int) -> int:
-    """Return how many numbers, rounded ones and zeros, ``words(count)`` hold."""
-    return words(count) * (2 if PAIRED else 1)
+    return -(-count // 2)
 
 
 def rounded_panels(matrix: np.ndarray) -> np.ndarray:
     """Return a constant matrix of f32, f16 or bf16, rounded to bf16, in panels of ``WIDTH`` columns.
 
-    They are u32 [panels, words(rows), WIDTH], pairs of two rows each, or the bits of bf16 as i16 [panels, rows, WIDTH].
+    They are u32 [panels, words(rows), WIDTH]: pairs of two rows each.
     """
     rows, columns = matrix.shape
-    dtype = np.uint32 if PAIRED else np.int16
-    panels = np.zeros((-(-columns // WIDTH), words(rows), WIDTH), dtype)
-    shorts = panels.view(np.uint16).reshape(len(panels), words(rows), WIDTH, -1)
+    panels = np.zeros((-(-columns // WIDTH), words(rows), WIDTH), np.uint32)
+    shorts = panels.view(np.uint16).reshape(*panels.shape, 2)
     for number, panel in enumerate(shorts):
         part = rounded_to_bf16(matrix[:, number * WIDTH : (number + 1) * WIDTH]).view(np.uint32) >> np.uint32(16)
-        for n in range(panel.shape[2]):
-            some = part[n :: panel.shape[2]]
+        for n in range(2):
+            some = part[n::2]
             panel[: len(some), : some.shape[1], n] = some
     return panels
 
@@ -78,19 +69,14 @@ def round_rows(source: int, apart: int, target: int, count: int, first: int, las
     ``source`` and ``target`` are addresses. The rows at ``source`` are ``apart`` numbers apart, those at ``target`` are
     ``words(count)`` of them and follow each other.
     """
-    held = (count + 1) // 2 if PAIRED else count
+    held = (count + 1) // 2
     for n in range(first, last):
         row = array_at(words_at(source + 4 * n * apart), count)
-        if PAIRED:
-            pairs = array_at(halves_at(target + 4 * n * held), 2 * held)
-            for k in range(count):
-                pairs[k] = _rounded(row[k])
-            if count % 2:
-                pairs[count] = 0
-        else:
-            numbers = array_at(words_at(target + 4 * n * held), held)
-            for k in range(count):
-                numbers[k] = np.uint32(_rounded(row[k]) << _BITS)
+        pairs = array_at(halves_at(target + 4 * n * held), 2 * held)
+        for k in range(count):
+            pairs[k] = _rounded(row[k])
+        if count % 2:
+            pairs[count] = 0
 
 
 @compiled
