@@ -51,7 +51,9 @@ def command(stateful: str, paged: str, tokens: int, block_size: int, calls: str 
     pieces, in calls that continue one prompt and begin another, with a block that both prompts share, and after a block
     has been evicted. A token agrees if none of its logits differs from that of the stateful model by more than 0.0001
     times the largest absolute logit of that model. For the first token that differs, its block, the first layer that
-    differs and the cause are named. A cause is named only if it is proved: with it corrected, the token agrees.
+    differs and the cause are named. A cause is named only if it is proved: by a run of the corrected model, whose token
+    then agrees, or by values of caches and layers that are those of the stateful model. Where the token differs still,
+    the text says so.
 
     Exit status: 0 both agree, 1 they differ, 2 bad usage, an unreadable file or other inputs.
     """

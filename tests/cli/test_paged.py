@@ -211,21 +211,84 @@ def _other(match: re.Match[str]) -> str:
     return match[1] + ("false" if match[2] == "true" else "true")
 
 
-def test_two_faults(folder: Path, tmp_path: Path) -> None:
-    """With the first one corrected, its layer agrees. The scale of the attention before is the other one."""
+def _broken(folder: Path, tmp_path: Path) -> tuple[list[Layer], Callable[[Layer], Layer]]:
+    """Copy the paged form as broken.xml. Return its matrix products, and a function that returns the Const of one."""
     for suffix in (".xml", ".bin"):
         shutil.copy(folder / f"paged{suffix}", tmp_path / f"broken{suffix}")
-    layer = _weight(tmp_path)
     model = irrun.read_model(tmp_path / "broken.xml")
-    head = [model.layers[id] for id in model.order if model.layers[id].type == "MatMul"][-1]
-    assert head.name != layer
-    _constant(tmp_path, head, 1, np.float32(9))
+
+    def weight(product: Layer) -> Layer:
+        feed = model.feeds[product.id][1]
+        assert feed is not None
+        return model.layers[feed[0]]
+
+    return [model.layers[id] for id in model.order if model.layers[id].type == "MatMul"], weight
+
+
+def _cause(folder: Path, tmp_path: Path) -> tuple[str | None, str]:
     fault = serving(str(folder / "stateful.xml"), str(tmp_path / "broken.xml")).schedules[0].fault
     assert fault is not None
-    assert fault.layer == layer
-    assert (fault.cause or "").endswith(
-        f'; corrected, "{layer}" agrees; the token still differs, so that there is another fault'
+    return fault.layer, fault.cause or ""
+
+
+def test_two_faults(folder: Path, tmp_path: Path) -> None:
+    """Weights of two layers differ. Neither correction alone makes the token agree, and both together do."""
+    products, weight = _broken(folder, tmp_path)
+    first = _weight(tmp_path)
+    _constant(tmp_path, products[-1], 1, np.float32(9))
+    names = [re.escape(weight(one).name) for one in (next(p for p in products if p.name == first), products[-1])]
+    layer, cause = _cause(folder, tmp_path)
+    assert layer == first
+    said = [rf'the constant "{name}" \(input 1\) is 9 at \[0, 0\], not \S+; ' for name in names]
+    assert re.fullmatch(f"{''.join(said)}both corrected, the token agrees", cause)
+
+
+def _exchange(path: Path, a: Layer, b: Layer) -> None:
+    """Let two Const layers of a file have the contents of each other."""
+    text, offsets = path.read_text(), (a.attributes["offset"], b.attributes["offset"])
+    for layer, offset in zip((a, b), reversed(offsets)):
+        text = re.sub(rf'(<layer id="{layer.id}" .*?offset=")\d+', rf"\g<1>{offset}", text, count=1, flags=re.DOTALL)
+    path.write_text(text)
+
+
+def _products(products: list[Layer], *names: str) -> list[Layer]:
+    return [next(product for product in products if product.name == name) for name in names]
+
+
+@pytest.mark.parametrize("names", [("0/down", "1/down"), ("0/q", "0/k"), ("0/q", "1/q")], ids=" ".join)
+def test_exchanged_weights(folder: Path, tmp_path: Path, names: tuple[str, str]) -> None:
+    """Each has the values of the other. Layers paired by contents would form a cycle with the wires exchanged."""
+    products, weight = _broken(folder, tmp_path)
+    a, b = (weight(product) for product in _products(products, *names))
+    _exchange(tmp_path / "broken.xml", a, b)
+    _, cause = _cause(folder, tmp_path)
+    assert cause == (
+        f'the constant "{a.name}" (input 1) holds the values of "{b.name}" of the stateful model; '
+        f'the constant "{b.name}" (input 1) holds the values of "{a.name}" of the stateful model; '
+        "both corrected, the token agrees"
     )
+
+
+def test_a_fault_behind_a_harmless_change(folder: Path, tmp_path: Path) -> None:
+    """Tanh is odd: with both products negated, layer 0 has the same values. The cause is the weight of layer 1."""
+    products, weight = _broken(folder, tmp_path)
+    up, down, output = _products(products, "0/up", "0/down", "1/o")
+    for product in (up, down):
+        own = weight(product).attributes
+        offset, size = int(own["offset"]), int(own["size"])
+        values = np.frombuffer((tmp_path / "broken.bin").read_bytes()[offset : offset + size], np.float32)
+        _constant(tmp_path, product, 1, -values)
+    _constant(tmp_path, output, 1, np.float32(9))
+    layer, cause = _cause(folder, tmp_path)
+    assert layer == "1/o"
+    changed = [f'; also differs: the constant "{weight(one).name}" (input 1) is -1 times' for one in (up, down)]
+    first, *others = re.split("(?=; also differs)", cause)
+    assert re.fullmatch(
+        rf'the constant "{weight(output).name}" \(input 1\) is 9 at \[0, 0\], not \S+; corrected, the token agrees',
+        first,
+    )
+    assert len(others) == 2
+    assert all(other.startswith(said) for other, said in zip(others, changed))
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,18 @@ from irrun.debug.paged.scene import Scene, near
 from irrun.debug.paged.sides import contents
 from irrun.model import Layer
 
-__all__ = ["wrong_option"]
+__all__ = ["Option", "wrong_option"]
 
 _POSITIONS: Final = {"scale": 9, "sliding_window": 10, "alibi_slopes": 11, "sinks": 20}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Option:
+    """An option of a layer: the position of its input, the right value, and what is wrong with it."""
+
+    position: int
+    value: float | int | np.ndarray
+    text: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +34,7 @@ class _Options:
     sinks: np.ndarray
 
 
-def wrong_option(scene: Scene, layer: Layer) -> str | None:
+def wrong_option(scene: Scene, layer: Layer) -> Option | None:
     """Return which option of an attention layer is wrong, if another value of it gives an expected value.
 
     The token, its keys and its values are those of the layer.
@@ -46,7 +55,8 @@ def wrong_option(scene: Scene, layer: Layer) -> str | None:
                     return wrong_option(scene.last(), layer)
                 shown = f"{len(keys[0])} or more, or 0,"
             said = f"{name} is {_shown(getattr(given, name))}; {shown} gives"
-            return f'{said} the value of "{same[0]}" in the stateful model'
+            text = f'{said} the value of "{same[0]}" in the stateful model'
+            return Option(_POSITIONS[name], value, text)
     return None
 
 

@@ -32,8 +32,9 @@ def allowed(stateful: Stateful, plans: Sequence[Plan]) -> float:
 def with_constant(paged: Paged, constant: Layer, array: np.ndarray) -> Paged:
     """Return the paged model with other contents of a Const, which becomes an input. Raises the errors of compile."""
     attributes = {"element_type": constant.attributes["element_type"], "shape": ",".join(map(str, array.shape))}
-    layer = replace(constant, name=_NAME, type="Parameter", version="opset1", attributes=attributes)
-    return _changed(paged, {constant.id: layer}, {_NAME: array})
+    name = f"{_NAME} {constant.id}"
+    layer = replace(constant, name=name, type="Parameter", version="opset1", attributes=attributes)
+    return _changed(paged, {constant.id: layer}, {name: array})
 
 
 def with_attribute(paged: Paged, layer: Layer, name: str, value: str) -> Paged:
@@ -42,11 +43,22 @@ def with_attribute(paged: Paged, layer: Layer, name: str, value: str) -> Paged:
 
 
 def with_source(paged: Paged, layer: Layer, position: int, source: tuple[int, int]) -> Paged:
-    """Return the paged model with an input of a layer fed by another output. Raises the errors of compile."""
+    """Return the paged model with an input of a layer fed by another output.
+
+    Raises the errors of compile: IR106 if the layers then form a cycle.
+    """
     model = paged.model.model
     feeds = list(model.feeds[layer.id])
     feeds[position] = source
-    return _compiled(paged, replace(model, feeds={**model.feeds, layer.id: tuple(feeds)}), {})
+    to_port, from_port = layer.inputs[position].id, model.layers[source[0]].outputs[source[1]].id
+    edges = [
+        replace(edge, from_layer=source[0], from_port=from_port)
+        if (edge.to_layer, edge.to_port) == (layer.id, to_port)
+        else edge
+        for edge in model.edges
+    ]
+    feeding = {**model.feeds, layer.id: tuple(feeds)}
+    return _compiled(paged, replace(model, feeds=feeding, edges=tuple(edges)), {})
 
 
 def _changed(paged: Paged, layers: dict[int, Layer], given: dict[str, np.ndarray] | None = None) -> Paged:

@@ -15,7 +15,10 @@ from irrun.debug.paged.twins import twins
 from irrun.diagnostics import IrrunError
 from irrun.model import Layer, Model
 
-__all__ = ["Scene", "near"]
+__all__ = ["Correction", "Scene", "near"]
+
+Correction = Callable[[Paged], Paged]
+"""Returns another paged model, in which something is corrected. Raises the errors of compile."""
 
 
 def near(found: np.ndarray, expected: np.ndarray, relative: float = RELATIVE) -> bool:
@@ -42,7 +45,7 @@ class Scene:
         ``allowed`` is the largest difference of a logit that is no fault.
         """
         self.stateful, self.paged, self.plan, self.slots, self.allowed = stateful, paged, plan, slots, allowed
-        self._before, self._tried = caches, 0
+        self._before, self._tries, self._may_cross = caches, [_TRIES], True
         self.number, self.part, self.position = at
         self.call: Call = plan.calls[self.number]
         self.piece = self.call.pieces[self.part]
@@ -52,7 +55,10 @@ class Scene:
         self.caches = passed or {name: array.copy() for name, array in paged.model.state.items()}
         """The caches before the call."""
         self.caches |= {name: array for name, array in paged.named(self.call.inputs).items() if name in self.caches}
-        self.taps: Mapping[str, np.ndarray] = paged.run(self.call, passed, _names(mine)).taps
+        done: Any = paged.run(self.call, passed, _names(mine))
+        self.taps: Mapping[str, np.ndarray] = done.taps
+        self.difference = self._difference(done)
+        """The largest difference of a logit of the token."""
         self.inner = stateful.run(self.prompt[: self.position + 1], _names(theirs))
         self._names = mine.unique_names, theirs.unique_names
         self.first = sum(piece.end - piece.begin for piece in self.call.pieces[: self.part])
@@ -108,10 +114,10 @@ class Scene:
         """Return whether a layer of the paged model has the expected value, or None if that is not known.
 
         A value is also right if it is that of another layer of the type whose counterpart has another value: layers
-        that a graph does not tell apart may be paired crosswise.
+        that a graph does not tell apart may be paired crosswise. Names tell them apart.
         """
         is_equal = self._equal.get(layer.id)
-        if is_equal is not False:
+        if is_equal is not False or not self._may_cross:
             return is_equal
         found, twin = self.found(layer), self.twin(layer)
         assert found is not None
@@ -141,28 +147,49 @@ class Scene:
         layers = [model.layers[id] for id in reversed(model.order)]
         return [self._names[1][layer.id] for layer in layers if _among(row, self.expected(layer))]
 
-    def proof(self, correct: Callable[[], Paged], wrong: Layer) -> str | None:
-        """Return what a correction of the paged model achieves, as a clause: the token agrees, or layer ``wrong`` does.
+    @property
+    def agrees(self) -> bool:
+        """Whether the token has the logits of the stateful model."""
+        return self.difference <= self.allowed
 
-        Return None if it achieves neither, the model cannot be corrected so, or ``_TRIES`` corrections were tried.
+    def corrected(self, correct: Correction, wrong: Layer | None = None) -> Scene | None:
+        """Return the values after a correction of the paged model, if the token then agrees, or layer ``wrong`` does.
+
+        Return None if neither does, the model cannot be corrected so, or ``_TRIES`` corrections were tried.
         """
-        if self._tried >= _TRIES:
+        if not self._tries[0]:
             return None
-        self._tried += 1
-        name = self._names[0][wrong.id]
+        self._tries[0] -= 1
+        name = None if wrong is None else self._names[0][wrong.id]
         try:
-            paged = correct()
-            done: Any = paged.run(self.call, replay(paged, self.plan.calls[: self.number], self._before), [name])
+            paged = correct(self.paged)
+            taps = [] if name is None else [name]
+            done: Any = paged.run(self.call, replay(paged, self.plan.calls[: self.number], self._before), taps)
         except IrrunError:  # a correction may contradict another layer
             return None
+        if not self._difference(done) <= self.allowed:
+            row, twin = None if name is None else self._row(done.taps.get(name)), wrong and self.twin(wrong)
+            if row is None or twin is None or not _among(row, self.expected(twin)):
+                return None
+        scene = self._of(paged)
+        scene.twins, scene._may_cross, scene._tries = self.twins, self._may_cross, self._tries
+        return scene
+
+    def paired(self, by: str) -> Scene:
+        """Return the same values, with layers paired by contents, places or names: see ``twins``."""
+        scene = self._of(self.paged)
+        scene.twins, scene._may_cross = twins(self.paged.model.model, self.stateful.model.model, by), by != "names"
+        return scene
+
+    def _of(self, paged: Paged) -> Scene:
+        at = self.number, self.part, self.position
+        return Scene(self.stateful, paged, self.plan, self._before, at, self.slots, self.allowed)
+
+    def _difference(self, done: Any) -> float:
+        """Return the largest difference of a logit of the token in the outputs of its call."""
         logits = rows(done[0], self.call)[self.part][self.position - self.piece.begin]
         wanted = self.stateful.logits(self.prompt, self.piece)[self.position - self.piece.begin]
-        if np.abs(logits - wanted).max() <= self.allowed:
-            return "corrected, the token agrees"
-        row, twin = self._row(done.taps.get(name)), self.twin(wrong)
-        if row is None or twin is None or not _among(row, self.expected(twin)):
-            return None
-        return f'corrected, "{name}" agrees; the token still differs, so that there is another fault'
+        return float(np.abs(logits - wanted).max())
 
     def ordered(self) -> Iterator[Layer]:
         """Yield the layers of the paged model in the order of the graph."""
@@ -187,7 +214,7 @@ class Scene:
         return special, others
 
 
-_TRIES = 24
+_TRIES = 48
 """The most corrections that are tried: each compiles the model and runs all calls."""
 
 

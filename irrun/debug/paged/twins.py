@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from irrun.debug.difference import match
 from irrun.model import Layer, Model, is_constant
 
-__all__ = ["root", "twins"]
+__all__ = ["PAIRINGS", "root", "twins"]
 
 _PASSING = ("Reshape", "Convert", "Unsqueeze", "Squeeze", "Transpose")
 
 
-def twins(paged: Model, stateful: Model) -> Mapping[int, int]:
+PAIRINGS: Final = ("contents", "places", "names")
+"""What pairs layers. Contents of constants mislead if weights are exchanged, and names if exporters count them up."""
+
+
+def twins(paged: Model, stateful: Model, by: str = "contents") -> Mapping[int, int]:
     """Return the id of the layer of the stateful model, by the id of its counterpart in the paged one.
 
-    Layers are paired by types, attributes, weights, producers and consumers, inputs and outputs also by their names.
-    A pair is no proof: layers that these do not tell apart may be paired wrongly.
+    Layers are paired by types, attributes, producers and consumers, inputs and outputs also by their names. ``by`` is
+    one of ``PAIRINGS``: weights, or the names of all layers, count as well. A pair is no proof: layers that these do
+    not tell apart may be paired wrongly.
     """
-    return match(_nameless(paged), _nameless(stateful)).to_b
+    a, b = (paged, stateful) if by == "names" else (_nameless(paged), _nameless(stateful))
+    return match(*(a, b) if by == "contents" else (replace(a, weights=None), replace(b, weights=None))).to_b
 
 
 def _nameless(model: Model) -> Model:
