@@ -41,7 +41,8 @@ def convolution_of(
 ) -> tuple[Callable[..., None], tuple[Any, ...]]:  # fmt: skip
     """Return ``convolve``, or ``convolve_depthwise`` if it suits, and its arguments but ``first`` and ``last``."""
     adds, more = residual is not None, out if residual is None else residual
-    if depth == 1 and groups == data.shape[3] == out.shape[3]:
+    is_pair = panels.dtype == np.uint32  # of two channels
+    if depth == 1 and groups == data.shape[3] == out.shape[3] and not is_pair:
         return convolve_depthwise, (data, panels, bias, more, out, geometry, adds, limits)
     return convolve, (data, panels, bias, more, out, geometry, groups, depth, adds, limits)
 
