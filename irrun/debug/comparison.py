@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun.debug.budget import InEffect, Judge
 from irrun.debug.conduct import conduct_of
-from irrun.debug.difference.content import differing_content
+from irrun.debug.difference.content import differing_content, differing_layers
 from irrun.debug.inputs import Feeding, Inputs
 from irrun.debug.pairing import Pairing, Renames, by_name_or_structure, in_common
 from irrun.debug.results import VERDICTS, Comparison, SideFailure, nothing_to_compare
@@ -104,7 +104,8 @@ def compare(
         shelf = stack.enter_context(closing(Shelf(folder)))
         effects = [InEffect.of(subject.engine.properties) for subject in subjects]
         by_budget = comparator is None and settings.tolerances == Tolerances()
-        judge = Judge.of(subjects[0].model, *effects, keep_state=keep_state) if by_budget else None
+        found = differing_layers(models)
+        judge = Judge.of(subjects[0].model, *effects, keep_state=keep_state, found=found) if by_budget else None
         tallies.fixed = judge.fixed if judge is not None else ()
         rounds = Rounds(tallies, shelf, keep_state=keep_state, stay=running is not None, on_value=on_value, judge=judge)
         begun: list[Mapping[int, np.ndarray]] = []
@@ -119,7 +120,7 @@ def compare(
             comparison = replace(comparison, conduct=conduct_of(dict(zip(_ROLES, subjects)), feeds, comparison))
         if comparison.agrees and comparator is None and not tallies.has_numbers:
             raise nothing_to_compare(f"{sides[0]} and {sides[1]}")
-        return replace(comparison, content=differing_content(models) if comparison.agrees else None)
+        return replace(comparison, content=differing_content(found) if comparison.agrees else None)
 
 
 _ROLES: Final[tuple[Role, Role]] = ("reference", "candidate")

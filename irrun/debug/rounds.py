@@ -320,11 +320,19 @@ class Rounds:
             return
         ordinal, kept = sample.waiting.pop((place, value.iteration))
         sample.last = ordinal
-        self.tallies.add(place, kept.take(), array, sample.number, ordinal, value.iteration)
+        first = kept.take()
+        self.tallies.add(place, first, array, sample.number, ordinal, value.iteration)
         if self.judge is None:
             value.drop()
-        else:
-            sample.shown.add(place, value.iteration, value.copy, self.shelf.keep(value), ordinal)
+            return
+        causes = self.judge.changed.get(place.layer)
+        if causes is not None:
+            budget = self.judge.of_changed(first, array)
+            if causes:
+                self.tallies.add_budget(place, budget, sample.number, ordinal, value.iteration)
+            if not budget.is_explained:
+                sample.shown.change(place, np.array(array))
+        sample.shown.add(place, value.iteration, value.copy, self.shelf.keep(value), ordinal)
 
     def _outputs(self, side: _Side, sample: _Sample, outcome: Outputs, arrays: Mapping[int, np.ndarray]) -> None:
         """Keep the outputs of the reference, and compare those of the candidate."""

@@ -26,7 +26,7 @@ from irrun.debug.bisection.regions import Output, Part, Region
 from irrun.debug.bisection.truth import Truth, interface, load_reference
 from irrun.debug.bisection.twins import Twins
 from irrun.debug.comparison import compare
-from irrun.debug.difference.content import Content, differing_content
+from irrun.debug.difference.content import Content, differing_content, differing_layers
 from irrun.debug.inputs import Feeding, Inputs
 from irrun.debug.metrics import measure
 from irrun.debug.pairing import InputPair, Pairing, Renames, by_name_or_structure, pair_outputs, renamed
@@ -152,7 +152,7 @@ def bisect(
         by_tolerances = (tolerances or Tolerances()) != Tolerances() or subject.model is None
         found = replace(search.bisect(model, None if by_tolerances else watched), pairs=feeding.pairs)
         agrees = found.verdict == "agree"
-        return replace(found, content=differing_content((subject.model, model)) if agrees else None)
+        return replace(found, content=differing_content(differing_layers((subject.model, model))) if agrees else None)
 
 
 class _Search:

@@ -15,11 +15,13 @@ from typing import Final
 import ml_dtypes
 import numpy as np
 
+from irrun.debug.budget.fixed import changed_layers, own_error_of_fixed
 from irrun.debug.budget.outputs import Accumulated
 from irrun.debug.budget.own import Reading, own_error
 from irrun.debug.budget.precisions import InEffect
 from irrun.debug.budget.saturation import Saturation
 from irrun.debug.budget.shown import Shown
+from irrun.debug.difference.diff import LayerDifference
 from irrun.debug.low_precision.formats import is_float
 from irrun.debug.low_precision.simulation import Arrays, Run, Simulation
 from irrun.debug.low_precision.units import Output, Unit
@@ -45,24 +47,38 @@ OnOwn = Callable[[Place, int, Budget], None]
 class Judge:
     """Judges the layers of a candidate by the model of the reference, for the precision in effect on each side."""
 
-    def __init__(self, model: Model, reference: InEffect, candidate: InEffect, *, keep_state: bool) -> None:
+    def __init__(
+        self, model: Model, reference: InEffect, candidate: InEffect, *, keep_state: bool,
+        found: Sequence[LayerDifference] = (),
+    ) -> None:  # fmt: skip
         self.candidate, self.keep_state = candidate, keep_state
         self._simulation = Simulation(model, default_max_memory())
+        self.changed = changed_layers(model, found, self._simulation.fixed)
+        """The fixed layers that have other values in the candidate's file, and whether they cause that."""
         is_quantized = any(unit.op.type == "FakeQuantize" for unit in self._simulation.units.values())
         self._least = _INTEGERS if candidate.integers and is_quantized else 0.0
         self.outputs = Accumulated(model, (reference, candidate), keep_state)
 
     @staticmethod
-    def of(model: Model | None, reference: InEffect, candidate: InEffect, *, keep_state: bool) -> Judge | None:
-        """Return a judge, or None if irrun cannot run the model of the reference."""
+    def of(
+        model: Model | None, reference: InEffect, candidate: InEffect, *, keep_state: bool,
+        found: Sequence[LayerDifference] = (),
+    ) -> Judge | None:  # fmt: skip
+        """Return a judge, or None if irrun cannot run the model of the reference.
+
+        ``found`` are the layers in which the files of both sides differ.
+        """
         try:
-            return None if model is None else Judge(model, reference, candidate, keep_state=keep_state)
+            return None if model is None else Judge(model, reference, candidate, keep_state=keep_state, found=found)
         except IrrunError:
             return None
 
     @property
     def fixed(self) -> Collection[str]:
-        """The layers that follow from constants and shapes: those that read them are judged with them."""
+        """The layers that follow from constants and shapes: those that read them are judged with them.
+
+        Only those that are ``changed`` are judged themselves.
+        """
         return self._simulation.fixed
 
     def read_by(self, places: Iterable[Place]) -> set[Place]:
@@ -74,6 +90,10 @@ class Judge:
         origins = (origin for unit in units if unit is not None for origin in unit.inputs if origin is not None)
         within = {Place(unit.name) for unit in units if unit is not None and unit.is_inner}
         return {Place(*output) for origin in origins for output in origin.outputs} | within
+
+    def of_changed(self, first: np.ndarray, second: np.ndarray) -> Budget:
+        """Return the error of a value that follows from constants and shapes, as both sides have shown it."""
+        return own_error_of_fixed(first, second, self.candidate)
 
     def run(self, arrays: Mapping[int, np.ndarray], shown: Shown, on_own: OnOwn) -> None:
         """Judge all layers in a run on inputs by position.
@@ -130,7 +150,12 @@ class _Judging:
     def _read(self, unit: Unit, copy: int, at: int, array: np.ndarray | None) -> np.ndarray | None:
         """Return an input of a layer, as the layer has read it in a copy of the model."""
         origin = unit.inputs[at] if at < len(unit.inputs) else None
-        if array is None or origin is None or len(origin.outputs) != 1:
+        if array is None or origin is None:
+            return array
+        if origin.kind in ("constant", "shape") and (place := _producer(unit, at)) is not None:
+            changed = self.shown.changed(place)
+            return array if changed is None or changed.shape != array.shape else changed.astype(array.dtype)
+        if len(origin.outputs) != 1:
             return array
         own = self.shown.read(copy, Place(*next(iter(origin.outputs))))
         return array if own is None or own.shape != array.shape else own.astype(array.dtype)
@@ -139,3 +164,12 @@ class _Judging:
         for origin in unit.inputs:
             known: Sequence[float] = [] if origin is None else [self.roundoff.get(o, 0.0) for o in origin.outputs]
             yield max(known, default=0.0)
+
+
+def _producer(unit: Unit, at: int) -> Place | None:
+    """Return the place of the value that feeds an input."""
+    feed = unit.model.feeds[unit.layer.id][at]
+    if feed is None:
+        return None
+    prefix = unit.name.removesuffix(unit.model.unique_names[unit.layer.id])
+    return Place(prefix + unit.model.unique_names[feed[0]], feed[1])

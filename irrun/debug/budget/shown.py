@@ -24,6 +24,7 @@ class Shown:
     _values: dict[tuple[Place, int], Kept] = field(default_factory=dict)
     _repeated: dict[tuple[int, Place], Kept] = field(default_factory=dict)
     _copies: dict[Place, int] = field(default_factory=dict)
+    _changed: dict[Place, np.ndarray] = field(default_factory=dict)
 
     def add(self, place: Place, iteration: int, copy: int, kept: Kept, ordinal: int | None) -> None:
         """Keep a value. Without an ``ordinal``, it is there for the layers that read it, and is not judged itself."""
@@ -35,6 +36,14 @@ class Shown:
     def repeat(self, place: Place, copy: int, kept: Kept) -> None:
         """Keep a value of another copy for the layers of this ``copy`` that read it."""
         self._repeated[copy, place] = kept
+
+    def change(self, place: Place, array: np.ndarray) -> None:
+        """Keep a value that follows from other constants than that of the reference, for all layers that read it."""
+        self._changed[place] = array
+
+    def changed(self, place: Place) -> np.ndarray | None:
+        """Return a value that follows from other constants than that of the reference; None if it does not."""
+        return self._changed.get(place)
 
     def value(self, place: Place, iteration: int) -> np.ndarray | None:
         """Return a value, and forget it; None if the candidate has not shown it."""
@@ -56,4 +65,5 @@ class Shown:
             kept.drop()
         self._values.clear()
         self._repeated.clear()
+        self._changed.clear()
         self.ordinals.clear()

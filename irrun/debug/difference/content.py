@@ -12,7 +12,7 @@ from irrun.debug.difference.diff import LayerDifference, diff
 from irrun.diagnostics import ModelError
 from irrun.model import Model
 
-__all__ = ["Content", "differing_content"]
+__all__ = ["Content", "differing_content", "differing_layers"]
 
 _WITHOUT_EFFECT: Final = ("name", "tensor_names", "rt_info", "shape", "precision", "body")
 """The kinds of changes that change no result, or that follow from another change."""
@@ -33,18 +33,22 @@ class Content:
     reader: str = ""
 
 
-def differing_content(models: Sequence[Model | None]) -> Content | None:
-    """Return how the files of two sides differ, or None if they are one file, or equal in all that is computed.
+def differing_layers(models: Sequence[Model | None]) -> list[LayerDifference]:
+    """Return the layers of two files that compute something else, those with other constants included.
 
     Names, ``rt_info`` and declared shapes do not count, and neither does a weight that one file stores in another form.
     Without the IR of both sides, nothing is known.
     """
     a, b = models
     if a is None or b is None or (a.source.data == b.source.data and _bin(a) == _bin(b)):
-        return None
-    found: list[LayerDifference] = []
+        return []
     with suppress(ModelError):
-        found = [layer for layer in diff(a, b).layers if _counts(layer)]
+        return [layer for layer in diff(a, b).layers if _counts(layer)]
+    return []
+
+
+def differing_content(found: Sequence[LayerDifference]) -> Content | None:
+    """Return how the files of two sides differ by their ``differing_layers``, or None without any."""
     if not found:
         return None
     constants = [layer for layer in found if _is_constant(layer)]
