@@ -23,6 +23,7 @@ import onnx
 import onnxruntime  # pyright: ignore[reportMissingImports]
 
 import irrun
+from benchmarks.report import processor
 from irrun.conformance.judging import difference
 from irrun.conformance.suite import Case, read_suite
 from irrun.diagnostics import IrrunError
@@ -181,10 +182,10 @@ def summary(found: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
 def table(record: dict[str, Any]) -> str:
     """Return the table of the page."""
     heads = ("equal", "refused", "failed", "wrong", *LIMITS)
-    total = record["all"]
+    total, day = record["all"], date.fromisoformat(record["date"])
     sayable = sum(total.get(status, 0) for status in STATUSES)
     lines = [
-        f"`{record['command']}`, {record['date']}, onnxruntime {record['onnxruntime']}: "
+        f"`{record['command']}`, {day:%-d %B %Y}, onnxruntime {record['machine']['onnxruntime']}: "
         f"{sum(total.values()):,} cases with values in operation set {record['opset']}, of which ONNX can say {sayable:,}; "
         f"{total.get('equal', 0):,} of these ({total.get('equal', 0) / sayable:.1%}) are equal, {total.get('wrong', 0)} wrong.",
         "",
@@ -218,12 +219,13 @@ def main() -> None:
     if options.save:
         command = f"python -m tools onnx_export --save {options.save}"
         versions = {"onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__}
-        record = {"command": command, "date": f"{date.today():%-d %B %Y}", "opset": options.opset, **versions, **record}
+        head = {"command": command, "date": date.today().isoformat(), "machine": processor() | versions}
+        record = {**head, "opset": options.opset, **record}
         options.save.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
         page = ROOT / "docs" / "onnx-export.md"
-        head, _, rest = page.read_text("utf-8").partition(MARKS[0])
+        before, _, rest = page.read_text("utf-8").partition(MARKS[0])
         _, _, tail = rest.partition(MARKS[1])
-        page.write_text(f"{head}{MARKS[0]}\n{table(record)}\n{MARKS[1]}{tail}", "utf-8")
+        page.write_text(f"{before}{MARKS[0]}\n{table(record)}\n{MARKS[1]}{tail}", "utf-8")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ def test_every_stored_result_is_shown() -> None:
         "fleet",
         "networks-1-thread",
         "networks-2-threads",
+        "onnx-export",
         "releases",
         "scoreboard",
         "served",
@@ -40,7 +41,8 @@ def test_every_stored_result_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["networks-1-thread", "networks-2-threads", "budgets", "compare", "fleet", "releases", "served"]
+    "name",
+    ["networks-1-thread", "networks-2-threads", "budgets", "compare", "fleet", "onnx-export", "releases", "served"],
 )
 def test_a_stored_result_says_where_it_comes_from(name: str) -> None:
     found = figures.stored(name)
