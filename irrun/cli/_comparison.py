@@ -323,9 +323,6 @@ def _input(item: InputError) -> str:
 
 def _role(first: First) -> str:
     """Return whether the layer makes the error or amplifies one."""
-    constants = [i for i in first.inputs if i.kind == "constant" and i.measurement and not i.measurement.agrees]
-    if constants:
-        return f'the constant "{printable(constants[0].name)}" has other values'
     if first.differences:
         return "the layer differs between the files"
     fed = [i for i in first.inputs if i.kind != "constant" and i.measurement]

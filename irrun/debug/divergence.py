@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from irrun.debug.difference.counterpart import differences
 from irrun.debug.difference.decompression import numbers, weights_of
 from irrun.debug.metrics import Measurement, measure
 from irrun.debug.results import First, InputError, Layer
 from irrun.debug.subjects import Node, Subject, constant
 from irrun.diagnostics import ModelError
 from irrun.engines import Place
-from irrun.inference.unseeded import draws_anew
 
 __all__ = ["first_divergence"]
 
@@ -42,8 +42,8 @@ def first_divergence(
     inputs = [_input((owner, node), position, measured, sides) for position in _positions(node)]
     worst = max((i.measurement.error for i in inputs if i.measurement and i.kind != "constant"), default=0.0)
     finite = 0 < worst < math.inf and at.measurement.error < math.inf
-    differences = _differences(theirs, ours) if theirs is not None and ours is not None else ()
-    return First(at, tuple(inputs), at.measurement.error / worst if finite else None, differences)
+    unlike = differences(reference, candidate, pairs, place)
+    return First(at, tuple(inputs), at.measurement.error / worst if finite else None, unlike)
 
 
 def _positions(node: Node) -> range:
@@ -95,24 +95,3 @@ def _constant(side: Subject, node: Node) -> np.ndarray | None:
         return None if held is None else held.elements(0, held.count).reshape(held.shape)
     except ModelError:
         return None
-
-
-def _differences(reference: Node, candidate: Node) -> tuple[str, ...]:
-    """Return how the declarations of two layers differ: type, operation set and attributes.
-
-    A layer that draws other random numbers in every run differs from itself.
-    """
-    first, second = reference.layer, candidate.layer
-    differences: list[str] = []
-    if draws_anew(candidate.model, second):
-        differences.append("it has no seed: it draws other random numbers in every run; give it one on both sides")
-    if first.type != second.type:
-        differences.append(f"the type is {second.type}, in the reference {first.type}")
-    elif first.version != second.version:
-        differences.append(f"the version is {second.version}, in the reference {first.version}")
-    for name in dict.fromkeys((*first.attributes, *second.attributes)):
-        old, new = first.attributes.get(name), second.attributes.get(name)
-        if old != new:
-            texts = ["missing" if text is None else f'"{text}"' for text in (new, old)]
-            differences.append(f"the attribute {name} is {texts[0]}, in the reference {texts[1]}")
-    return tuple(differences)

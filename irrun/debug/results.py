@@ -103,7 +103,8 @@ class First:
 
     ``layer`` holds its figures for the sample and iteration in which it is first outside. ``inputs`` are the errors of
     the layer's inputs. ``gain`` is the error divided by the greatest of those that other layers compute; it is None if
-    these have no error, or if shapes differ. ``differences`` say in which attributes the two layers differ.
+    these have no error, or if shapes differ. ``differences`` say how the two layers differ between the files: in their
+    type, their attributes, what they read, and their bodies.
     """
 
     layer: Layer

@@ -14,7 +14,7 @@ from irrun.model import Layer, MapEntry, Model, Port, is_constant
 from irrun.opdef import Op
 from irrun.types import ElementType, PartialShape
 
-__all__ = ["Change", "LayerChanges", "Status", "declarations", "json_figure"]
+__all__ = ["Change", "LayerChanges", "Status", "attributes", "declarations", "json_figure"]
 
 Kind = Literal[
     "name",
@@ -68,39 +68,12 @@ class LayerChanges:
             yield Change("type", "", a.type, b.type)
         if _opset(a) != _opset(b):
             yield Change("version", "", a.version, b.version)
-        yield from self._attributes()
+        yield from attributes((self.matching.a, a), (self.matching.b, b))
         yield from self._inputs()
         yield from self._outputs()
         if sorted(a.output_names) != sorted(b.output_names):
             yield Change("tensor_names", "", _listed(a.output_names), _listed(b.output_names))
         yield from self._bodies()
-
-    # -- attributes -----------------------------------------------------------------------------
-
-    def _attributes(self) -> Iterator[Change]:
-        """Yield the attributes that differ in value. The output port repeats some of those of a Const or Parameter."""
-        one, other = _written(self.a), _written(self.b)
-        if one == other:
-            return
-        mine, its = bind(self.matching.a, self.a)[0], bind(self.matching.b, self.b)[0]
-        first, second = _canonical(one, mine), _canonical(other, its)
-        for name in dict.fromkeys((*first, *second)):
-            text, new = first.get(name), second.get(name)
-            if text != new and not _agree(name, mine, its) and not self._is_repeated(name, text, new):
-                yield Change("attribute", name, text, new)
-
-    def _is_repeated(self, name: str, text: str | None, new: str | None) -> bool:
-        """Return whether an attribute says on both sides what the only output port says."""
-        if name not in ("shape", "element_type") or text is None or new is None:
-            return False
-        if len(self.a.outputs) != 1 or len(self.b.outputs) != 1:
-            return False
-        return all(
-            ElementType.parse(written) is port.type
-            if name == "element_type"
-            else str(PartialShape.parse(written)) == str(port.shape or "[]")
-            for written, port in ((text, self.a.outputs[0]), (new, self.b.outputs[0]))
-        )
 
     # -- ports and edges ------------------------------------------------------------------------
 
@@ -149,6 +122,36 @@ class LayerChanges:
                     {(to_b.get(s), to_b.get(e)): _back_edge(one, s, e) for s, e in self.a.back_edges},
                     {(s, e): _back_edge(other, s, e) for s, e in self.b.back_edges},
                 )
+
+
+def attributes(one: tuple[Model, Layer], other: tuple[Model, Layer]) -> Iterator[Change]:
+    """Yield the attributes of two layers, each with its model, that differ in value.
+
+    The output port repeats some of those of a Const or Parameter.
+    """
+    (_, a), (_, b) = one, other
+    first, second = _written(a), _written(b)
+    if first == second:
+        return
+    mine, its = bind(*one)[0], bind(*other)[0]
+    first, second = _canonical(first, mine), _canonical(second, its)
+    for name in dict.fromkeys((*first, *second)):
+        text, new = first.get(name), second.get(name)
+        if text != new and not _agree(name, mine, its) and not _is_repeated(a, b, name):
+            yield Change("attribute", name, text, new)
+
+
+def _is_repeated(a: Layer, b: Layer, name: str) -> bool:
+    """Return whether an attribute says on both sides what the only output port says."""
+    texts = a.attributes.get(name), b.attributes.get(name)
+    if name not in ("shape", "element_type") or None in texts or len(a.outputs) != 1 or len(b.outputs) != 1:
+        return False
+    return all(
+        ElementType.parse(written or "") is port.type
+        if name == "element_type"
+        else str(PartialShape.parse(written or "")) == str(port.shape or "[]")
+        for written, port in zip(texts, (a.outputs[0], b.outputs[0]))
+    )
 
 
 def _type(layer: Layer) -> str:
