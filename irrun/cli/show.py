@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import textwrap
 from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -274,10 +275,11 @@ def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
             out.print(f"  {printable(name)}={printable(text)}")
     if paged := facts.get("paged"):
         _terminal.title(out, "\npaged attention")
-        out.print(f"  {counted(paged['attentions'], 'attention')} (ScaledDotProductAttention)")
+        type = "PagedAttentionExtension" if paged["is_paged"] else "ScaledDotProductAttention"
+        out.print(f"  {counted(paged['attentions'], 'attention')} ({type})")
         if not paged["servable"]:
             rows = [(str(o["line"] or ""), o["layer"] or "the model", o["message"]) for o in paged["obstacles"]]
-            _terminal.print_table(out, ("line", "layer", "reason"), rows, right=("line",))
+            _terminal.print_table(out, ("line", "layer", "reason"), rows, right=("line",), is_prose=True)
     if memory := facts.get("memory"):
         _terminal.title(out, "\nmemory of a run")
         at = f'at "{printable(memory["at"])}"' if memory["at"] else "before a run, while weights are packed"
@@ -292,13 +294,18 @@ def _print(out: Console, title: str, facts: dict[str, Any]) -> None:
 
 def _print_verdict(out: Console, paged: Mapping[str, Any]) -> None:
     """Print whether a server can run a model, and what to do if not."""
-    if paged["servable"]:
+    helps = dict.fromkeys(obstacle["help"] for obstacle in paged["obstacles"] if obstacle["help"])
+    if paged["is_paged"]:
+        verdict = "already in paged form: a server runs it as it is"
+    elif paged["servable"]:
         rewrites = f"OpenVINO rewrites {_attentions(paged)} to paged attention"
-        out.print(f"\nverdict: a server can run the model; {rewrites} (irrun paged compares the logits)")
-        return
-    out.print(f"\nverdict: a server cannot run the model; {counted(len(paged['obstacles']), 'reason')} above")
-    for help in dict.fromkeys(obstacle["help"] for obstacle in paged["obstacles"]):
-        out.print(f"  do: {help}")
+        verdict = f"a server can run the model; {rewrites} (irrun paged compares the logits)"
+    else:
+        verdict = f"a server cannot run the model; {counted(len(paged['obstacles']), 'reason')} above"
+    out.print()
+    for text in (f"verdict: {verdict}", *(f"  do: {help}" for help in helps)):
+        for line in textwrap.wrap(text, out.width, subsequent_indent="    ", break_on_hyphens=False):
+            out.print(line)
 
 
 def _attentions(paged: Mapping[str, Any]) -> str:

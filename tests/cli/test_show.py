@@ -1,12 +1,15 @@
 """irrun show."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import irrun
+from irrun.cli import _terminal
 from nets import Net
 from places import SAMPLES
 from served_decoders import BROKEN, decoder
@@ -126,3 +129,34 @@ def test_whether_it_can_be_served(call: Any, tmp_path: Path) -> None:
     assert (record["paged"]["servable"], obstacle["condition"]) == (False, "readers")
     assert obstacle["help"] in help
     assert f'name="{layer.name}"' in (tmp_path / "bad.xml").read_text().splitlines()[obstacle["line"] - 1]
+
+
+def test_a_model_in_paged_form(call: Any, ov: Any, tmp_path: Path) -> None:
+    from openvino._offline_transformations import paged_attention_transformation
+
+    irrun.save_model(decoder(), tmp_path / "model.xml")
+    rewritten = ov.Core().read_model(tmp_path / "model.xml")
+    paged_attention_transformation(rewritten)
+    ov.save_model(rewritten, tmp_path / "paged.xml", compress_to_fp16=False)
+    shown = call("show", tmp_path / "paged.xml", "--servable")
+    assert shown.exit_code == 0
+    assert shown.stdout.splitlines()[-1] == "verdict: already in paged form: a server runs it as it is"
+
+
+def test_what_is_no_decoder_is_not_told_to_become_one(call: Any) -> None:
+    shown = call("show", SAMPLES / "convnet.xml", "--servable")
+    assert shown.exit_code == 1
+    *_, reason, _, verdict = shown.stdout.splitlines()
+    assert reason.endswith("it has no variables and no attention over a cache: no language model that generates text")
+    assert verdict == "verdict: a server cannot run the model; 1 reason above"
+
+
+def test_the_verdict_is_wrapped(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    irrun.save_model(decoder(**BROKEN["no-attention"][2]), tmp_path / "model.xml")
+    monkeypatch.setattr(Console, "is_terminal", True)
+    monkeypatch.setattr(_terminal, "_UNBOUNDED", 80)
+    shown = call("show", tmp_path / "model.xml", "--servable")
+    text = re.sub("\x1b[^m]*m", "", shown.stdout)
+    part = text[text.index("paged attention") :].splitlines()
+    assert len(part) > 8
+    assert max(map(len, part)) <= 80

@@ -42,6 +42,8 @@ def decoder(layers: int = 2, **changes: Any) -> irrun.Model:
     heads, groups = HEADS, changes.get("groups", HEADS)
     batch = b.Gather(b.ShapeOf(ids, output_type="i64"), [0], 0)
     sinks: list[Any] = []
+    if "state" in changes:
+        x = changes["state"](x, given, sinks)
     totals: list[Any] = []
     past: list[Any] = []
     for layer in range(layers):
@@ -106,6 +108,24 @@ def by_heads(row: Any, layer: int) -> Any:
     """Repeat each head of keys or values twice, as for grouped queries."""
     wide = b.Broadcast(b.Unsqueeze(row, 2), [1, 2, 2, 1, SIZE], mode="bidirectional")
     return b.Reshape(wide, [0, HEADS, -1, SIZE], special_zero=True)
+
+
+def convolved(tokens: Change, width: int = 3) -> Change:
+    """Return a change that adds a causal convolution of three tokens, whose state has ``width``, to the tokens."""
+    channels = WIDTH
+    filters = np.random.default_rng(2).normal(0, 0.3, (channels, 1, 1, 3)).astype(np.float32)
+
+    def state(x: Any, given: Any, sinks: list[Any]) -> Any:
+        batch = b.Gather(b.ShapeOf(x, output_type="i64"), [0], 0)
+        fresh = b.Broadcast(np.float32(0), b.Concat([batch, [channels, width]], axis=0))
+        held = b.ReadValue(fresh, variable_id="conv", variable_type="f32", variable_shape=f"?,{channels},{width}")
+        whole = b.Concat([b.Gather(held, given["beam_idx"], 0), tokens(b.Transpose(x, [0, 2, 1]))], axis=-1)
+        sinks.append(b.Assign(b.Slice(whole, [-width], [2**31 - 1], [1], [2]), variable_id="conv"))
+        made = b.GroupConvolution(whole, filters, strides=[1], pads_begin=[0], pads_end=[0], dilations=[1])
+        short = b.Slice(made, [width - 2], [2**31 - 1], [1], [2])
+        return b.Add(x, b.Transpose(short, [0, 2, 1]))
+
+    return state
 
 
 def sdpa(q: Any, k: Any, v: Any, *more: Any) -> Any:
@@ -179,6 +199,8 @@ SERVED: dict[str, dict[str, Any]] = {
             b.Reshape(x, [1, -1, WIDTH], special_zero=False), [1, -1, WIDTH], special_zero=False
         )
     },
+    "convolution": {"state": convolved(lambda x: b.Multiply(x, np.float32(2)))},
+    "convolution-of-transpose": {"state": convolved(lambda x: x)},
 }
 """What OpenVINO rewrites."""
 
@@ -329,6 +351,13 @@ BROKEN: dict[str, tuple[str, str, dict[str, Any]]] = {
             )
         },
     ),
+    "convolution-of-split": (
+        "states",
+        "GroupConvolution",
+        {"state": convolved(lambda x: b.VariadicSplit(b.Concat([x, x], axis=1), 1, [WIDTH, WIDTH])[0])},
+    ),
+    "convolution-of-narrow-state": ("states", "GroupConvolution", {"state": convolved(lambda x: x, width=2)}),
+    "convolution-of-wide-state": ("states", "GroupConvolution", {"state": convolved(lambda x: x, width=5)}),
     "open-heads": ("dims", "ScaledDotProductAttention", {"open": True}),
 }
 """What OpenVINO does not rewrite: the condition that is broken, and the type of the first layer that breaks it."""

@@ -1,8 +1,8 @@
 """Tell whether OpenVINO rewrites a decoder to paged attention, and otherwise what keeps it from that.
 
-OpenVINO replaces each ScaledDotProductAttention that reads a cache, and drops the inputs attention_mask and beam_idx
-and all variables. The conditions below are those of its passes (SDPAToPagedAttention, StateManagementPattern,
-TotalSequenceLengthPattern) in release 2026.4.
+OpenVINO replaces each ScaledDotProductAttention that reads a cache and each convolution and recurrence with a state,
+and drops the inputs attention_mask and beam_idx and all variables. The conditions below are those of its passes
+(SDPAToPagedAttention, StateManagementPattern, TotalSequenceLengthPattern) in release 2026.4.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from irrun.debug.paged.states import States
 from irrun.inference.settled import settled
 from irrun.model import Layer, Model
 
@@ -19,7 +20,7 @@ __all__ = ["Obstacle", "Servability", "servability"]
 _DROPPED: Final = ("attention_mask", "beam_idx")
 _EXPORT: Final = "optimum-cli export openvino --task text-generation-with-past"
 _HELP: Final = {
-    "variables": f"export the model with {_EXPORT}",
+    "variables": f"if the model generates text, export it with {_EXPORT}",
     "attention": "export the model with PyTorch's scaled_dot_product_attention (attn_implementation='sdpa' in "
     "transformers); a model whose scores are changed before the softmax cannot be served so",
     "inputs": "name the input of the tokens so: irrun edit MODEL.xml --rename-input OLD=input_ids -o NEW.xml",
@@ -30,7 +31,7 @@ _HELP: Final = {
     "length": "let the layer take the dim from input_ids, or write it as a number",
     "readers": "compute the value of the layer from input_ids or position_ids, or remove the layer",
 }
-"""What to do about each condition that a model does not meet."""
+"""What to do about each condition of the whole model, its attentions and its readers."""
 _Feed = tuple[int, int] | None
 
 
@@ -38,8 +39,8 @@ _Feed = tuple[int, int] | None
 class Obstacle:
     """A condition that the model does not meet, and the layer that breaks it, or None for the whole model.
 
-    ``condition`` is one of ``variables``, ``attention``, ``inputs``, ``mask``, ``cache``, ``dims``, ``sinks``,
-    ``readers`` and ``length``. ``help`` says what to do.
+    ``condition`` is one of ``decoder``, ``variables``, ``attention``, ``inputs``, ``mask``, ``cache``, ``dims``,
+    ``sinks``, ``states``, ``readers`` and ``length``. ``help`` says what to do.
     """
 
     condition: str
@@ -51,9 +52,13 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Servability:
-    """Whether a server can run a model with paged attention: the number of attentions, and each obstacle."""
+    """Whether a server can run a model with paged attention: the number of attentions, and each obstacle.
+
+    A model that ``is_paged`` has been rewritten already.
+    """
 
     attentions: int
+    is_paged: bool
     obstacles: tuple[Obstacle, ...]
 
     @property
@@ -92,31 +97,51 @@ class _Search:
         self.values = settled(self.model)
         self.caches: set[int] = set()
         self.kept: dict[int, Sequence[_Feed]] = {}
-        """For each attention, by its id: the feeds that its paged form reads."""
+        """The feeds that the paged form of an attention, convolution or recurrence reads, by its id."""
         layers = [self.model.layers[id] for id in self.model.order]
+        paged = sum(layer.type == "PagedAttentionExtension" for layer in layers)
+        if paged:
+            return Servability(paged, True, ())
         attentions = [layer for layer in layers if layer.type == "ScaledDotProductAttention"]
         self._whole(layers, attentions)
         if not self.obstacles:
             for layer in attentions:
                 self._attention(layer)
+            self._states(layers)
             self._readers()
-        return Servability(len(attentions), tuple(self.obstacles))
+        return Servability(len(attentions), False, tuple(self.obstacles))
 
     def _whole(self, layers: Sequence[Layer], attentions: Sequence[Layer]) -> None:
         """Check what the model needs as a whole."""
-        if not any(layer.type == "ReadValue" for layer in layers):
+        has_variables = any(layer.type == "ReadValue" for layer in layers)
+        names = {name for parameter in self.model.parameters for name in self.model.input_names(parameter)}
+        has_tokens = bool(names & {"input_ids", "inputs_embeds"})
+        if not has_variables and not (attentions and has_tokens):
+            message = "it has no variables and no attention over a cache: no language model that generates text"
+            self._add("decoder", None, message)
+            return
+        if not has_variables:
             self._add("variables", None, "the model keeps no keys and values in variables")
         if not attentions:
             message = "the model has no ScaledDotProductAttention; its attention may consist of single operations"
             self._add("attention", None, message)
-        names = {name for parameter in self.model.parameters for name in self.model.input_names(parameter)}
-        if not names & {"input_ids", "inputs_embeds"}:
+        if not has_tokens:
             self._add("inputs", None, "the model has no input input_ids or inputs_embeds")
 
-    def _add(self, condition: str, layer: Layer | None, message: str) -> None:
+    def _states(self, layers: Sequence[Layer]) -> None:
+        """Check the convolutions and recurrences with states, and note which feeds their paged forms read."""
+        states = States(self.model, self.values)
+        for layer in layers:
+            state = states.of(layer)
+            if state is not None:
+                self.kept[layer.id] = state.kept
+                if state.reason:
+                    self._add("states", layer, state.reason, state.help)
+
+    def _add(self, condition: str, layer: Layer | None, message: str, help: str = "") -> None:
         line = None if layer is None else self.model.source.line_of(layer.node)
         name = None if layer is None else layer.name
-        self.obstacles.append(Obstacle(condition, name, line, message, _HELP[condition]))
+        self.obstacles.append(Obstacle(condition, name, line, message, help or _HELP.get(condition, "")))
 
     def _from(self, layer: Layer, position: int = 0) -> Layer | None:
         """Return the layer that feeds an input, or None."""
