@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Final
 
 from irrun.api import PathLike, as_model
 from irrun.diagnostics import ModelError, Refused
@@ -64,7 +66,7 @@ def upgrade(model: Model | PathLike) -> Model:
     A layer keeps its version if a newer one has other inputs, outputs or attributes that it does not write.
     """
     model = as_model(model)
-    return rebuilt(model, _upgraded(model))
+    return rebuilt(model, _upgraded(model, Trace(model)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,19 +182,25 @@ def _attributes(layer: Layer, op: Op, cls: type[Op]) -> Mapping[str, str] | str:
     return kept
 
 
-def _upgraded(model: Model) -> dict[int, Layer]:
+def _upgraded(model: Model, trace: Trace) -> dict[int, Layer]:
     """Return the layers of a model or body in the newest versions that say the same."""
     layers: dict[int, Layer] = {}
     for id, layer in model.layers.items():
-        bodies = {tag: replace(body, layers=_upgraded(body)) for tag, body in layer.bodies.items()}
-        layers[id] = replace(_newer(model, layer), bodies=bodies)
+        bodies = {
+            tag: replace(body, layers=_upgraded(body, trace.bodies(id)[tag])) for tag, body in layer.bodies.items()
+        }
+        layers[id] = replace(_newer(model, trace, layer), bodies=bodies)
     return layers
 
 
-def _newer(model: Model, layer: Layer) -> Layer:
+_REVISED: Final = ("nonmaxsuppression",)
+"""Operations, in lower case, whose outputs mean something else in another version with the same inputs."""
+
+
+def _newer(model: Model, trace: Trace, layer: Layer) -> Layer:
     """Return a layer in the newest version that says the same."""
     op, _ = bind(model, layer)
-    if op is None or is_custom(type(op)) or opset_of(layer.version) is None:
+    if op is None or is_custom(type(op)) or opset_of(layer.version) is None or layer.type.lower() in _REVISED:
         return layer
     for opset in range(LATEST_OPSET, op.since, -1):
         cls = resolve(op.type, opset)
@@ -200,8 +208,10 @@ def _newer(model: Model, layer: Layer) -> Layer:
         if cls is None or cls.since != opset or not _says(cls, op, len(layer.inputs)):
             continue
         bound, problems = bind(model, newer)
-        if bound is not None and not problems:
-            return _explicit(newer, cls)
+        if bound is None or problems:
+            continue
+        with suppress(ModelError):
+            return _explicit(_inferred(model, trace, newer), cls)
     return layer
 
 

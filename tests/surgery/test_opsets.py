@@ -236,3 +236,14 @@ def test_types_that_version_10_changes(type: str, said: str) -> None:
     x = b.parameter([2], type, name="x")
     with pytest.raises(irrun.ModelError, match=said):
         surgery.with_version(b.model({"y": b.Reshape(x, [1, 2], special_zero=False)}), 10)
+
+
+def test_newer_versions_that_say_something_else() -> None:
+    """Broadcast-1 in mode explicit is Broadcast-3; NonMaxSuppression-4 has another output than NonMaxSuppression-1."""
+    x = b.parameter([3], name="x")
+    wide = b.Broadcast(x, [2, 3], [1], mode="explicit", opset=1, name="wide")
+    boxes, scores = b.parameter([1, 4, 4], name="boxes"), b.parameter([1, 1, 4], name="scores")
+    kept = b.NonMaxSuppression(boxes, scores, 2, 0.5, 0.0, box_encoding="corner", opset=1, name="kept")
+    newer = surgery.upgrade(b.model({"y": wide, "z": kept}))
+    versions = {layer.name: layer.version for layer in newer.layers.values()}
+    assert (versions["wide"], versions["kept"]) == ("opset3", "opset1")
