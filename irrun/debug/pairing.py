@@ -274,7 +274,7 @@ def pair_inputs(reference: Subject, candidate: Subject, renames: Renames) -> tup
     elif left[1] and sides[0]:
         lists = (", ".join(f'"{_first_name(side, at)}"' for at in rest) or "none" for side, rest in zip(sides, left))
         message = "the inputs {} of the reference cannot be paired with {} of the candidate".format(*lists)
-        raise _unpaired(message, "pair them with --map REFERENCE=CANDIDATE")
+        raise _unpaired(message, _how_to_pair(sides))
     pairs += [InputPair(_first_name(sides[0], at), "", "", (at, None)) for at in left[0]]
     pairs += [InputPair("", _first_name(sides[1], at), "", (None, at)) for at in left[1]]
     return tuple(sorted(pairs, key=lambda item: item.positions[0] or 0))
@@ -317,7 +317,15 @@ def _require_alike(guessed: Sequence[tuple[int, int]], sides: tuple[Sequence[Inp
         )
     if wrong:
         message = f"the inputs have other names, and by position they do not fit: {', '.join(texts)}"
-        raise _unpaired(message, "pair them with --map REFERENCE=CANDIDATE")
+        raise _unpaired(message, _how_to_pair(sides))
+
+
+def _how_to_pair(sides: Sequence[Sequence[Input]]) -> str:
+    """Return what to do about inputs without partners. Only a model in paged form reads tables of blocks."""
+    paged = [any("block_indices_begins" in input.names for input in side) for side in sides]
+    if paged[0] != paged[1]:
+        return "compare a model with its paged form, which reads other inputs, so: irrun paged MODEL.xml PAGED.xml"
+    return "pair them with --map REFERENCE=CANDIDATE"
 
 
 def _is_alike(first: Input, second: Input) -> bool:

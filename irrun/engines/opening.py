@@ -103,17 +103,17 @@ def _environment() -> dict[str, str]:
 def _unavailable(side: Side, outcome: Failure) -> EngineError:
     """Return the error (IR702) for an engine that did not start."""
     packages = KINDS[side.kind].packages
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
     help = f"install it (pip install {packages}), or name an interpreter that has it: {side.kind}[python=PATH]:..."
     if isinstance(outcome, Refusal):
-        why = outcome.message
+        *notes, why = outcome.lines
         if outcome.reason != "unavailable":
             help = "check the options of the side"
     elif isinstance(outcome, Crash):
-        why, notes = outcome.cause, tuple(outcome.log.splitlines()[-3:])
+        why, notes = outcome.cause, outcome.log.splitlines()[-3:]
     else:
         why, help = f"it did not answer within {outcome.seconds:g} s", "allow it more time (--timeout)"
     if "python" in side.options and not isinstance(outcome, Refusal):
         help = f"check the path of the interpreter: {side.options['python']}"
     message = f"the engine {side.kind} does not start: {why}"
-    return EngineError(diagnostic("IR702", message, notes=notes, help=help))
+    return EngineError(diagnostic("IR702", message, notes=tuple(notes), help=help))

@@ -116,6 +116,11 @@ class Refusal:
     reason: str = ""
     """``unavailable`` if the engine is not installed, ``memory`` if an allocation failed, otherwise empty."""
 
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the message that are not empty, at least one. Engines say why in the last one."""
+        return [line for line in self.message.splitlines() if line.strip()] or ["it does not say why"]
+
 
 @dataclass(frozen=True, slots=True)
 class Crash:

@@ -290,7 +290,10 @@ def test_a_model_that_the_engine_refuses(ov: Any, tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('type="Erf"', 'type="Arf"'))
     with pytest.raises(EngineError, match="IR704") as caught:
         runtime(path, SIDE)
-    assert "shows no runtime graph: " in str(caught.value)
+    (found,) = caught.value.diagnostics
+    assert "shows no runtime graph: " in found.message
+    assert found.notes
+    assert all(line.strip() and "\n" not in line for line in (found.message, *found.notes))
 
 
 def test_a_layer_that_irrun_does_not_know(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,12 +88,12 @@ def _fusions(graph: FileGraph, runs: Runs) -> list[Fusion]:
 
 def _failed(engine: str, failure: Failure) -> EngineError:
     """Return the error for an engine that shows no runtime graph of a model, which it refuses or which ends it."""
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
     if isinstance(failure, Refusal):
-        why = failure.message
+        *notes, why = failure.lines
     elif isinstance(failure, Crash):
-        why, notes = failure.cause, tuple(failure.log.splitlines()[-3:])
+        why, notes = failure.cause, failure.log.splitlines()[-3:]
     else:
         why = f"it did not answer within {failure.seconds:g} s"
     help = "compare the model with irrun to see whether the engine runs it: irrun compare MODEL.xml openvino:MODEL.xml"
-    return EngineError(diagnostic("IR704", f"{engine} shows no runtime graph: {why}", notes=notes, help=help))
+    return EngineError(diagnostic("IR704", f"{engine} shows no runtime graph: {why}", notes=tuple(notes), help=help))
