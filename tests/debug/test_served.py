@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import irrun
+from irrun.debug.paged.servable import servability
+
 pytestmark = pytest.mark.slow
 
 
@@ -28,6 +31,7 @@ def test_a_family(name: str, operations: str, schedules: str, tmp_path: Path) ->
     found = outcome(name, tmp_path)
     assert (found.operations, found.schedules) == (operations, schedules)
     assert found.openvino < 1e-4
+    assert servability(irrun.read_model(tmp_path / f"{name}.xml")).servable
 
 
 def test_planted_faults(tmp_path: Path) -> None:
