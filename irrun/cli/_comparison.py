@@ -28,7 +28,7 @@ from irrun.debug import (
 from irrun.debug.budget import SATURATING
 from irrun.engines import Crash, Refusal, Side, parse_side
 
-__all__ = ["show", "show_content", "show_inputs"]
+__all__ = ["content_note", "show", "show_content", "show_inputs"]
 
 _MAX_CURVE_ROWS: Final = 24
 """The most rows of the curve: with more layers, a row shows the worst of several."""
@@ -210,14 +210,19 @@ def _show_agreement(out: Console, comparison: Comparison) -> None:
             out.print(f"   = layers with the greatest own errors: {', '.join(names)}")
 
 
+def content_note(content: Content) -> str:
+    """Return how the files of two sides differ, as the beginning of a sentence that ends with ``;``."""
+    counts = ((content.constants, "constant"), (content.layers, "other layer" if content.constants else "layer"))
+    reader = f", which {content.reader} reads" if content.reader else ""
+    files = f"note: the files differ in {' and '.join(counted(n, word) for n, word in counts if n)}"
+    return f'{files} (first "{printable(content.first)}"{printable(reader)});'
+
+
 def show_content(out: Console, content: Content | None, sides: Sequence[Side]) -> None:
     """Print how the files of two sides differ, and the command that shows it."""
     if content is None:
         return
-    counts = ((content.constants, "constant"), (content.layers, "other layer" if content.constants else "layer"))
-    reader = f", which {content.reader} reads" if content.reader else ""
-    out.print(f"note: the files differ in {' and '.join(counted(n, word) for n, word in counts if n)}", end=" ")
-    out.print(f'(first "{printable(content.first)}"{printable(reader)});', end=" ")
+    out.print(content_note(content), end=" ")
     options = [f" --weights-{letter} {quote(side.weights)}" for letter, side in zip("ab", sides) if side.weights]
     files = " ".join(quote(str(side.path)) for side in sides)
     out.print(f"`irrun diff {files}{''.join(options)}` shows them")

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from irrun.base.text import counted, printable
 from irrun.cli import _completion, _errors, _terminal
+from irrun.cli._comparison import content_note
 from irrun.cli._input_options import seed_option
 from irrun.cli._options import format_option
 from irrun.debug.paged import RELATIVE, Serving, serving
@@ -101,4 +102,6 @@ def _print(out: Console, found: Serving) -> None:
     if faults:
         out.print(f"verdict: the paged form differs in {faults} of {run}")
     else:
+        if found.content is not None:
+            out.print(f"{content_note(found.content)} these tokens did not show it, more --tokens may")
         out.print(f"verdict: both forms agree in {run}")

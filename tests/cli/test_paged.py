@@ -14,8 +14,8 @@ import pytest
 
 import irrun
 from irrun.debug.paged import serving
-from irrun.model import Layer, Model
 from language_models import decoder
+from paged_models import attention, rewritten, set_constant
 from places import SAMPLES
 
 
@@ -23,18 +23,8 @@ from places import SAMPLES
 def folder(ov: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a stateful decoder and its paged form, by OpenVINO."""
     folder = tmp_path_factory.mktemp("paged")
-    _rewritten(ov, folder, decoder(50))
+    rewritten(ov, folder, decoder(50))
     return folder
-
-
-def _rewritten(ov: Any, folder: Path, model: Model) -> None:
-    """Write a decoder, stateful.xml, and what OpenVINO makes of it, paged.xml."""
-    from openvino._offline_transformations import paged_attention_transformation
-
-    irrun.save_model(model, folder / "stateful.xml")
-    paged = ov.Core().read_model(folder / "stateful.xml")
-    paged_attention_transformation(paged)
-    ov.save_model(paged, folder / "paged.xml", compress_to_fp16=False)
 
 
 def test_the_text(folder: Path, call: Any) -> None:
@@ -92,7 +82,7 @@ def test_both_agree(folder: Path, call: Any) -> None:
 
 def test_the_state_of_a_convolution(ov: Any, tmp_path: Path) -> None:
     """OpenVINO makes PagedCausalConv1D. Its table has blocks as the caches have, and a server may name a wrong one."""
-    _rewritten(ov, tmp_path, decoder(50, kernel=3))
+    rewritten(ov, tmp_path, decoder(50, kernel=3))
     models = str(tmp_path / "stateful.xml"), str(tmp_path / "paged.xml")
     found = serving(*models)
     assert found.agrees
@@ -114,43 +104,20 @@ def test_the_state_of_a_convolution(ov: Any, tmp_path: Path) -> None:
     )
 
 
-def _attention(model: Model, number: int) -> Layer:
-    return [layer for layer in model.layers.values() if layer.type == "PagedAttentionExtension"][number]
-
-
-def _constant(folder: Path, layer: Layer, position: int, value: Any) -> str:
-    """Give a layer of broken.xml another constant at the beginning of an input, and return the name of the layer.
-
-    OpenVINO stores equal constants once, so the contents are copied to the end of broken.bin before they change.
-    """
-    model = irrun.read_model(folder / "broken.xml")
-    feed = model.feeds[layer.id][position]
-    assert feed is not None
-    constant = model.layers[feed[0]]
-    offset, size = (int(constant.attributes[name]) for name in ("offset", "size"))
-    data = (folder / "broken.bin").read_bytes()
-    data += bytes(-len(data) % 64)
-    (folder / "broken.bin").write_bytes(data + value.tobytes() + data[offset + value.nbytes : offset + size])
-    text = (folder / "broken.xml").read_text()
-    pattern = rf'(<layer id="{constant.id}" .*?offset=")\d+'
-    (folder / "broken.xml").write_text(re.sub(pattern, rf"\g<1>{len(data)}", text, count=1, flags=re.DOTALL))
-    return layer.name
-
-
 def _scale(folder: Path) -> str:
-    return _constant(folder, _attention(irrun.read_model(folder / "broken.xml"), 1), 9, np.float32(0.5))
+    return set_constant(folder, attention(irrun.read_model(folder / "broken.xml"), 1), 9, np.float32(0.5))
 
 
 def _window(folder: Path) -> str:
-    return _constant(folder, _attention(irrun.read_model(folder / "broken.xml"), 0), 10, np.int32(33))
+    return set_constant(folder, attention(irrun.read_model(folder / "broken.xml"), 0), 10, np.int32(33))
 
 
 def _weight(folder: Path) -> str:
     """Change a weight of the projection behind the second attention."""
     model = irrun.read_model(folder / "broken.xml")
     order = [model.layers[id] for id in model.order]
-    behind = order[order.index(_attention(model, 1)) :]
-    return _constant(folder, next(layer for layer in behind if layer.type == "MatMul"), 1, np.float32(9))
+    behind = order[order.index(attention(model, 1)) :]
+    return set_constant(folder, next(layer for layer in behind if layer.type == "MatMul"), 1, np.float32(9))
 
 
 def _numbered(path: Path, seed: int) -> None:
@@ -195,7 +162,7 @@ def test_two_faults_in_a_layer(folder: Path, tmp_path: Path, call: Any) -> None:
     _weight(tmp_path)
     model = irrun.read_model(tmp_path / "broken.xml")
     order = [model.layers[id] for id in model.order]
-    product = next(layer for layer in order[order.index(_attention(model, 1)) :] if layer.type == "MatMul")
+    product = next(layer for layer in order[order.index(attention(model, 1)) :] if layer.type == "MatMul")
     text = (tmp_path / "broken.xml").read_text()
     (tmp_path / "broken.xml").write_text(
         re.sub(rf'(<layer id="{product.id}" .*?transpose_b=")(\w+)', _other, text, count=1, flags=re.DOTALL)
@@ -209,86 +176,6 @@ def test_two_faults_in_a_layer(folder: Path, tmp_path: Path, call: Any) -> None:
 
 def _other(match: re.Match[str]) -> str:
     return match[1] + ("false" if match[2] == "true" else "true")
-
-
-def _broken(folder: Path, tmp_path: Path) -> tuple[list[Layer], Callable[[Layer], Layer]]:
-    """Copy the paged form as broken.xml. Return its matrix products, and a function that returns the Const of one."""
-    for suffix in (".xml", ".bin"):
-        shutil.copy(folder / f"paged{suffix}", tmp_path / f"broken{suffix}")
-    model = irrun.read_model(tmp_path / "broken.xml")
-
-    def weight(product: Layer) -> Layer:
-        feed = model.feeds[product.id][1]
-        assert feed is not None
-        return model.layers[feed[0]]
-
-    return [model.layers[id] for id in model.order if model.layers[id].type == "MatMul"], weight
-
-
-def _cause(folder: Path, tmp_path: Path) -> tuple[str | None, str]:
-    fault = serving(str(folder / "stateful.xml"), str(tmp_path / "broken.xml")).schedules[0].fault
-    assert fault is not None
-    return fault.layer, fault.cause or ""
-
-
-def test_two_faults(folder: Path, tmp_path: Path) -> None:
-    """Weights of two layers differ. Neither correction alone makes the token agree, and both together do."""
-    products, weight = _broken(folder, tmp_path)
-    first = _weight(tmp_path)
-    _constant(tmp_path, products[-1], 1, np.float32(9))
-    names = [re.escape(weight(one).name) for one in (next(p for p in products if p.name == first), products[-1])]
-    layer, cause = _cause(folder, tmp_path)
-    assert layer == first
-    said = [rf'the constant "{name}" \(input 1\) is 9 at \[0, 0\], not \S+; ' for name in names]
-    assert re.fullmatch(f"{''.join(said)}both corrected, the token agrees", cause)
-
-
-def _exchange(path: Path, a: Layer, b: Layer) -> None:
-    """Let two Const layers of a file have the contents of each other."""
-    text, offsets = path.read_text(), (a.attributes["offset"], b.attributes["offset"])
-    for layer, offset in zip((a, b), reversed(offsets)):
-        text = re.sub(rf'(<layer id="{layer.id}" .*?offset=")\d+', rf"\g<1>{offset}", text, count=1, flags=re.DOTALL)
-    path.write_text(text)
-
-
-def _products(products: list[Layer], *names: str) -> list[Layer]:
-    return [next(product for product in products if product.name == name) for name in names]
-
-
-@pytest.mark.parametrize("names", [("0/down", "1/down"), ("0/q", "0/k"), ("0/q", "1/q")], ids=" ".join)
-def test_exchanged_weights(folder: Path, tmp_path: Path, names: tuple[str, str]) -> None:
-    """Each has the values of the other. Layers paired by contents would form a cycle with the wires exchanged."""
-    products, weight = _broken(folder, tmp_path)
-    a, b = (weight(product) for product in _products(products, *names))
-    _exchange(tmp_path / "broken.xml", a, b)
-    _, cause = _cause(folder, tmp_path)
-    assert cause == (
-        f'the constant "{a.name}" (input 1) holds the values of "{b.name}" of the stateful model; '
-        f'the constant "{b.name}" (input 1) holds the values of "{a.name}" of the stateful model; '
-        "both corrected, the token agrees"
-    )
-
-
-def test_a_fault_behind_a_harmless_change(folder: Path, tmp_path: Path) -> None:
-    """Tanh is odd: with both products negated, layer 0 has the same values. The cause is the weight of layer 1."""
-    products, weight = _broken(folder, tmp_path)
-    up, down, output = _products(products, "0/up", "0/down", "1/o")
-    for product in (up, down):
-        own = weight(product).attributes
-        offset, size = int(own["offset"]), int(own["size"])
-        values = np.frombuffer((tmp_path / "broken.bin").read_bytes()[offset : offset + size], np.float32)
-        _constant(tmp_path, product, 1, -values)
-    _constant(tmp_path, output, 1, np.float32(9))
-    layer, cause = _cause(folder, tmp_path)
-    assert layer == "1/o"
-    changed = [f'; also differs: the constant "{weight(one).name}" (input 1) is -1 times' for one in (up, down)]
-    first, *others = re.split("(?=; also differs)", cause)
-    assert re.fullmatch(
-        rf'the constant "{weight(output).name}" \(input 1\) is 9 at \[0, 0\], not \S+; corrected, the token agrees',
-        first,
-    )
-    assert len(others) == 2
-    assert all(other.startswith(said) for other, said in zip(others, changed))
 
 
 @pytest.mark.parametrize(
@@ -406,7 +293,7 @@ def test_a_cache_that_no_layer_reads(folder: Path, tmp_path: Path) -> None:
     """Attention 1 has the keys of attention 0, and the caches have tensors of the usual names in other Parameters."""
     shutil.copy(folder / "paged.bin", tmp_path)
     model = irrun.read_model(folder / "paged.xml")
-    layers = _attention(model, 0), _attention(model, 1)
+    layers = attention(model, 0), attention(model, 1)
     own, other = (model.feeds[layer.id][3] for layer in layers)
     assert own is not None
     assert other is not None
@@ -418,7 +305,8 @@ def test_a_cache_that_no_layer_reads(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "paged.xml").write_text(text.replace(edge.format(other[0]), edge.format(own[0])))
     fault = serving(str(folder / "stateful.xml"), str(tmp_path / "paged.xml")).schedules[0].fault
     assert fault is not None
-    assert re.match(r"the keys of block \d, slots .*, are those of tokens .* in attention [01]", fault.cause or "")
+    assert fault.layer == layers[1].name
+    assert fault.cause == 'input 3 (key_cache) is "p0", not "p1"; corrected, the token agrees'
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,8 @@ def shared_cache(graph: Graph, rng: Rng) -> Planted:
         a, b = b, a
     graph.rewire(layers[b], position, graph.source(layers[a], position))
     kind = {3: "key", 4: "value"}[position]
-    return Planted(f"attention {b} has the {kind} cache of attention {a}", (f"the {kind}s of block", "in attention"))
+    text = f"attention {b} has the {kind} cache of attention {a}"
+    return Planted(text, (f'({kind}_cache) is "', 'not "'), layers[b].name)
 
 
 def not_written(graph: Graph, rng: Rng) -> Planted:

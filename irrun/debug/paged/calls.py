@@ -12,12 +12,14 @@ import numpy as np
 from irrun.diagnostics import FeedError, diagnostic
 from irrun.genai.schedule import NewTokens, block_table, tables
 
-__all__ = ["EVICTED", "INPUTS", "Call", "Piece", "Plan", "plans", "recorded"]
+__all__ = ["EVICTED", "INPUTS", "RECORDED", "Call", "Piece", "Plan", "plans", "recorded"]
 
 INPUTS: Final = ("input_ids", "past_lens", "subsequence_begins", "block_indices", "block_indices_begins")
 """Inputs that every paged model has, beside its caches."""
 EVICTED: Final = "evicted block"
 """The name of the schedule that not all models can run."""
+RECORDED: Final = "recorded calls"
+"""The name of the schedule of a server's calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ def recorded(path: str) -> Plan:
         calls.append(Call(tuple(pieces), given))
     if sorted(texts) != list(range(len(texts))):
         raise _unreadable(path, f"sequences are numbered {sorted(texts)}, not from 0 on")
-    return Plan("recorded calls", [np.concatenate(texts[number]) for number in range(len(texts))], calls)
+    return Plan(RECORDED, [np.concatenate(texts[number]) for number in range(len(texts))], calls)
 
 
 def _unreadable(path: str, message: str) -> FeedError:

@@ -16,10 +16,11 @@ import numpy as np
 from irrun.debug.paged.cached import held, shared_slots, wrong_rows, wrong_state
 from irrun.debug.paged.constants import difference
 from irrun.debug.paged.options import wrong_option
-from irrun.debug.paged.proof import with_attribute, with_constant, with_source
-from irrun.debug.paged.scene import Correction, Scene, near
-from irrun.debug.paged.sides import ATTENTION, Paged, contents
+from irrun.debug.paged.proof import Correction, every, with_attribute, with_caches, with_constant, with_source
+from irrun.debug.paged.scene import Scene, near
+from irrun.debug.paged.sides import ATTENTION, contents
 from irrun.debug.paged.twins import PAIRINGS, root
+from irrun.debug.paged.wires import wrong_wires
 from irrun.model import Layer, is_constant
 
 __all__ = ["Cause", "cause"]
@@ -50,6 +51,8 @@ def cause(scene: Scene) -> Cause | None:
     What differs is corrected, layer by layer in the order of the graph, until the token agrees. The cause is what alone
     makes it agree, or all of it. Wires and constants may explain the same values: constants are preferred.
     """
+    if found := _rounded_weights(scene):
+        return found
     best, most = None, (False, 0)
     for by in PAIRINGS:
         now = scene.paired(by)
@@ -139,6 +142,12 @@ def _special(scene: Scene, layer: Layer, wrong: Layer) -> _Found | None:
             return found
         text = wrong_state(scene, layer)
         return None if text is None else _Found(layer, text)
+    for other in scene.paged.layers(ATTENTION):
+        wires = wrong_wires(scene.paged, other)
+        if wires is not None and (found := _corrected(scene, other, *wires, wrong)):
+            return found
+    if found := _rounded(scene, layer, wrong):
+        return found
     text = _unwritten(scene, layer) or _new_rows(scene, layer) or shared_slots(scene.call, scene.part, scene.slots)
     text = text or wrong_rows(scene, layer)
     if text is not None:
@@ -160,6 +169,23 @@ def _static(constant: Layer, array: np.ndarray) -> tuple[int, ...]:
     shape = constant.outputs[0].shape
     static = None if shape is None else shape.static
     return static if static is not None and math.prod(static) == array.size else array.shape
+
+
+def _rounded(scene: Scene, layer: Layer, wrong: Layer) -> _Found | None:
+    """Return which caches round keys and values, if this is the fault."""
+    rounding: dict[str, np.ndarray] = {}
+    for position in (3, 4):
+        name, rows = scene.paged.source(layer, position).name, scene.tap(scene.paged.source(layer, position - 2))
+        cache = scene.caches.get(name)
+        if cache is None or rows is None or cache.dtype == np.float32:
+            continue
+        blocks, heads, slots, _ = cache.shape
+        rounding[name] = np.zeros((blocks, heads, slots, rows[0].size // heads), np.float32)
+    if not rounding:
+        return None
+    precisions = sorted({str(scene.caches[name].dtype) for name in rounding})
+    text = f"the precision of {' and '.join(rounding)} is {', '.join(precisions)}, not float32"
+    return _corrected(scene, layer, text, partial(with_caches, caches=rounding), wrong)
 
 
 def _unwritten(scene: Scene, layer: Layer) -> str | None:
@@ -237,13 +263,36 @@ def _constants(scene: Scene, layer: Layer, wrong: Layer) -> _Found | None:
                 corrections.append(correct)
     if len(texts) < 2:
         return None
-    return _corrected(scene, layer, "; ".join(texts), partial(_all, corrections), wrong)
+    return _corrected(scene, layer, "; ".join(texts), partial(every, corrections), wrong)
 
 
-def _all(corrections: Sequence[Correction], paged: Paged) -> Paged:
-    for correct in corrections:
-        paged = correct(paged)
-    return paged
+def _rounded_weights(scene: Scene) -> Cause | None:
+    """Return which constants are those of the stateful model in fewer bits, if this is the fault."""
+    mine, theirs = scene.paged.model, scene.stateful.model
+    corrections: list[Correction] = []
+    types: set[str] = set()
+    first: Layer | None = None
+    full = [contents(theirs, (id, 0)) for id, layer in theirs.model.layers.items() if is_constant(layer)]
+    for layer in scene.ordered():
+        type = layer.outputs[0].type if is_constant(layer) and layer.outputs else None
+        found = contents(mine, (layer.id, 0)) if type is not None and str(type) in ("f16", "bf16") else None
+        if found is None:
+            continue
+        for array in full:
+            if array is None or array.dtype != np.float32 or array.shape != found.shape:
+                continue
+            with np.errstate(over="ignore"):
+                is_rounded = np.array_equal(array.astype(found.dtype), found)
+            if is_rounded:
+                corrections.append(partial(with_constant, constant=layer, array=array))
+                types.add(str(type))
+                first = first or layer
+                break
+    if first is None or scene.corrected(partial(every, corrections)) is None:
+        return None
+    reader = mine.model.layers[mine.model.consumers[first.id][0]]
+    text = f'weights are rounded to {", ".join(sorted(types))}: "{first.name}" and {len(corrections) - 1} others'
+    return Cause(reader, f"{text}; corrected, the token agrees")
 
 
 def _difference(scene: Scene, constant: Layer, found: np.ndarray, expected: np.ndarray) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -9,13 +10,16 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.api import compile as compiled
-from irrun.debug.paged.calls import EVICTED, Call, Plan, plans, recorded
+from irrun.debug.difference.content import Content
+from irrun.debug.paged.calls import EVICTED, RECORDED, Call, Plan, plans, recorded
 from irrun.debug.paged.causes import cause
+from irrun.debug.paged.content import differing_constants
 from irrun.debug.paged.inputs import wrong_input
-from irrun.debug.paged.proof import allowed
+from irrun.debug.paged.proof import Correction, allowed
 from irrun.debug.paged.scene import Scene
-from irrun.debug.paged.sides import Paged, Stateful, not_evictable, replay, rows
-from irrun.diagnostics import IrrunError
+from irrun.debug.paged.sides import ATTENTION, Paged, Stateful, not_evictable, replay, rows, too_short
+from irrun.debug.paged.wires import wrong_wires
+from irrun.diagnostics import Diagnostic, IrrunError
 
 __all__ = ["Fault", "Schedule", "Serving", "serving"]
 
@@ -54,6 +58,8 @@ class Schedule:
 class Serving:
     """The results of all schedules.
 
+    ``content`` says in which constants the files differ, if all tokens agree nevertheless.
+
     ``allowed`` is the largest difference of a logit that is no fault: ``proof.RELATIVE`` times the largest absolute
     logit of the stateful model for a token of the schedules. ``omitted`` says which schedules were not run, and why.
     """
@@ -63,6 +69,7 @@ class Serving:
     allowed: float
     schedules: tuple[Schedule, ...]
     omitted: Mapping[str, str]
+    content: Content | None = None
 
     @property
     def agrees(self) -> bool:
@@ -70,7 +77,16 @@ class Serving:
 
     def record(self) -> dict[str, Any]:
         """Return the results as a dict for JSON."""
-        return {**asdict(self), "agrees": self.agrees}
+        return {**_finite(asdict(self)), "agrees": self.agrees}
+
+
+def _finite(value: Any) -> Any:
+    """Return a record with None for NaN and infinities, which JSON does not have."""
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def serving(
@@ -92,6 +108,8 @@ def serving(
         )
         chosen = list(plans(prompts, slots, evicts=reason is None))
         omitted = {} if reason is None else {EVICTED: reason}
+        if windowed := too_short(candidate, tokens):
+            omitted["sliding window"] = windowed
     else:
         chosen = [recorded(calls)]
     longest = max((prompt for plan in chosen for prompt in plan.prompts), key=len)
@@ -104,7 +122,9 @@ def serving(
     for plan in chosen:
         explains = all(schedule.fault is None for schedule in schedules)
         schedules.append(both.run(plan, explains=explains))
-    return Serving(stateful, paged, both.allowed, tuple(schedules), omitted)
+    agrees = all(schedule.fault is None for schedule in schedules)
+    content = differing_constants(reference.model, candidate.model) if agrees else None
+    return Serving(stateful, paged, both.allowed, tuple(schedules), omitted, content)
 
 
 _TABLES: Final = ("block_indices", "la.block_indices")
@@ -130,7 +150,13 @@ class _Both:
         """Run the calls of a schedule up to the first fault, whose cause is looked for if it ``explains`` faults."""
         worst, tokens, passed = 0.0, 0, self.caches
         for number, call in enumerate(plan.calls):
-            logits = rows(self.paged.run(call, passed)[0], call)
+            try:
+                logits = rows(self.paged.run(call, passed)[0], call)
+            except IrrunError as error:
+                if plan.name == RECORDED or not error.diagnostics or error.diagnostics[0].layer is None:
+                    raise
+                fault = self._refused(plan, number, error.diagnostics[0], explains=explains)
+                return Schedule(plan.name, number + 1, tokens, math.nan, fault)
             passed = {}
             for piece, found in zip(call.pieces, logits):
                 expected = self.stateful.logits(plan.prompts[piece.sequence], piece)
@@ -161,6 +187,26 @@ class _Both:
         line = None if layer is None else self.paged.model.model.source.line_of(layer.node)
         name = None if layer is None else layer.name
         return Fault(number, call.pieces[part].sequence, position, *place, difference, name, line, text)
+
+    def _refused(self, plan: Plan, number: int, why: Diagnostic, *, explains: bool) -> Fault:
+        """Return the fault of a call that the paged model refuses, though its inputs are right."""
+        call = plan.calls[number]
+        text = f"the layer refuses a right call: {why.message}"
+        for layer in self.paged.layers(ATTENTION) if explains else ():
+            wires = wrong_wires(self.paged, layer) if layer.name == why.layer else None
+            if wires is not None and self._corrected(wires[1], plan):
+                text = f"{wires[0]}; corrected, all tokens of the schedule agree"
+        piece = call.pieces[0]
+        place = call.place(0, piece.begin, self.slots)
+        return Fault(number, piece.sequence, piece.begin, *place, math.nan, why.layer, why.line, text)
+
+    def _corrected(self, correct: Correction, plan: Plan) -> bool:
+        """Return whether all tokens of a schedule agree after a correction."""
+        try:
+            both = _Both(self.stateful, correct(self.paged), self.caches, self.slots, self.allowed)
+            return both.run(plan, explains=False).fault is None
+        except IrrunError:
+            return False
 
     def _agrees(self, plan: Plan, calls: Sequence[Call], part: int, position: int) -> bool:
         """Return whether a token of the last call has the logits of the stateful model."""

@@ -23,6 +23,7 @@ def difference(found: np.ndarray, expected: np.ndarray) -> str | None:
     return (
         _exchanged(found, expected, unequal)
         or _scaled(found, expected, unequal)
+        or _nan(found, unequal)
         or _elements(found, expected, unequal)
         or f"differs in {int(unequal.sum())} of {unequal.size} elements"
     )
@@ -57,8 +58,21 @@ def _scaled(found: np.ndarray, expected: np.ndarray, unequal: np.ndarray) -> str
         others = tuple(a for a in range(found.ndim) if a != axis)
         rows = np.flatnonzero(unequal.any(others))
         if len(rows) < found.shape[axis]:
-            return f"is {factor:.4g} times what it should be at {spans(rows.tolist())} of axis {axis}"
-    return f"is {factor:.4g} times what it should be"
+            return f"is {factor:.4g} times that of the stateful model at {spans(rows.tolist())} of axis {axis}"
+    return f"is {factor:.4g} times that of the stateful model"
+
+
+def _nan(found: np.ndarray, unequal: np.ndarray) -> str | None:
+    """Return which rows along an axis are NaN, if nothing else differs."""
+    for axis in range(found.ndim):
+        rows = np.flatnonzero(unequal.all(tuple(a for a in range(found.ndim) if a != axis)))
+        if (
+            rows.size
+            and (found != found)[unequal].all()
+            and unequal.sum() * found.shape[axis] == rows.size * found.size
+        ):
+            return f"is NaN at {spans(rows.tolist())} of axis {axis}"
+    return None
 
 
 def _elements(found: np.ndarray, expected: np.ndarray, unequal: np.ndarray) -> str | None:

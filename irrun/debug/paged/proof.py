@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -12,8 +12,14 @@ from irrun.api import compile as compiled
 from irrun.debug.paged.calls import Plan
 from irrun.debug.paged.sides import Paged, Stateful
 from irrun.model import Layer, Model
+from irrun.types import ElementType
 
-__all__ = ["RELATIVE", "allowed", "with_attribute", "with_constant", "with_source"]
+__all__ = [
+    "RELATIVE", "Correction", "allowed", "every", "with_attribute", "with_caches", "with_constant", "with_source",
+]  # fmt: skip
+
+Correction = Callable[[Paged], Paged]
+"""Returns another paged model, in which something is corrected. Raises the errors of compile."""
 
 RELATIVE: Final = 1e-4
 """The largest difference that is no fault, as a part of the largest expected value."""
@@ -31,9 +37,11 @@ def allowed(stateful: Stateful, plans: Sequence[Plan]) -> float:
 
 def with_constant(paged: Paged, constant: Layer, array: np.ndarray) -> Paged:
     """Return the paged model with other contents of a Const, which becomes an input. Raises the errors of compile."""
-    attributes = {"element_type": constant.attributes["element_type"], "shape": ",".join(map(str, array.shape))}
+    type = "f32" if array.dtype == np.float32 else constant.attributes["element_type"]
+    attributes = {"element_type": type, "shape": ",".join(map(str, array.shape))}
     name = f"{_NAME} {constant.id}"
-    layer = replace(constant, name=name, type="Parameter", version="opset1", attributes=attributes)
+    outputs = tuple(replace(port, type=ElementType.parse(type)) for port in constant.outputs)
+    layer = replace(constant, name=name, type="Parameter", version="opset1", attributes=attributes, outputs=outputs)
     return _changed(paged, {constant.id: layer}, {name: array})
 
 
@@ -58,7 +66,38 @@ def with_source(paged: Paged, layer: Layer, position: int, source: tuple[int, in
         for edge in model.edges
     ]
     feeding = {**model.feeds, layer.id: tuple(feeds)}
-    return _compiled(paged, replace(model, feeds=feeding, edges=tuple(edges)), {})
+    made = _compiled(paged, replace(model, feeds=feeding, edges=tuple(edges)), {})
+    name = model.layers[source[0]].name
+    if name in made.unread:  # a cache that the layer now reads: the model keeps it from call to call
+        made.blank = {**made.blank, name: made.unread.pop(name)}
+    return made
+
+
+def with_caches(paged: Paged, caches: Mapping[str, np.ndarray]) -> Paged:
+    """Return the paged model with these caches before the first call, in f32, by the names of their Parameters.
+
+    Raises the errors of compile.
+    """
+    f32 = ElementType.parse("f32")
+    layers = {
+        layer.id: replace(
+            layer,
+            attributes={**layer.attributes, "element_type": "f32"},
+            outputs=tuple(replace(port, type=f32) for port in layer.outputs),
+        )
+        for layer in paged.model.model.parameters
+        if layer.name in caches
+    }
+    made = _changed(paged, layers)
+    made.blank = {**paged.blank, **caches}
+    return made
+
+
+def every(corrections: Sequence[Correction], paged: Paged) -> Paged:
+    """Return the paged model after several corrections."""
+    for correct in corrections:
+        paged = correct(paged)
+    return paged
 
 
 def _changed(paged: Paged, layers: dict[int, Layer], given: dict[str, np.ndarray] | None = None) -> Paged:
@@ -68,5 +107,5 @@ def _changed(paged: Paged, layers: dict[int, Layer], given: dict[str, np.ndarray
 
 def _compiled(paged: Paged, model: Model, given: dict[str, np.ndarray]) -> Paged:
     made = Paged(compiled(model))
-    made.unread = {**paged.unread, **given}
+    made.unread, made.blank = {**paged.unread, **given}, paged.blank
     return made

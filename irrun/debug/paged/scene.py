@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from irrun.debug.paged.calls import Call, Plan
-from irrun.debug.paged.proof import RELATIVE
+from irrun.debug.paged.proof import RELATIVE, Correction
 from irrun.debug.paged.sides import ATTENTION, STATES, Paged, Stateful, replay, rows
 from irrun.debug.paged.twins import twins
 from irrun.diagnostics import IrrunError
 from irrun.model import Layer, Model
 
-__all__ = ["Correction", "Scene", "near"]
-
-Correction = Callable[[Paged], Paged]
-"""Returns another paged model, in which something is corrected. Raises the errors of compile."""
+__all__ = ["Scene", "near"]
 
 
 def near(found: np.ndarray, expected: np.ndarray, relative: float = RELATIVE) -> bool:

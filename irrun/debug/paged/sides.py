@@ -12,8 +12,20 @@ from irrun.debug.paged.calls import INPUTS, Call, Piece
 from irrun.diagnostics import FeedError, diagnostic
 from irrun.model import Layer, Model
 from irrun.running.executor import Executable
+from irrun.types import ElementType
 
-__all__ = ["ATTENTION", "STATES", "Paged", "Stateful", "contents", "names", "not_evictable", "replay", "rows"]
+__all__ = [
+    "ATTENTION",
+    "STATES",
+    "Paged",
+    "Stateful",
+    "contents",
+    "names",
+    "not_evictable",
+    "replay",
+    "rows",
+    "too_short",
+]
 
 ATTENTION: Final = "PagedAttentionExtension"
 STATES: Final = {"PagedCausalConv1D": 1, "PagedGatedDeltaNet": 3, "PagedSelectiveSSM": 5}
@@ -91,6 +103,8 @@ class Paged:
         require(model.model, set(INPUTS))
         self.unread: dict[str, np.ndarray] = {}
         """Inputs of each call beside those of the server: caches that no layer reads, and constants."""
+        self.blank: dict[str, np.ndarray] = {}
+        """Caches before the first call beside those of the server, or instead of them, by the names of Parameters."""
         if not self.layers(ATTENTION):
             raise unfit(model.model, f"the model has no layer {ATTENTION}")
 
@@ -113,6 +127,8 @@ class Paged:
     def caches(self, stateful: Stateful, length: int, slots: int, blocks: int) -> dict[str, np.ndarray]:
         """Return caches of zeros, whose shapes the file leaves open, after a run of ``length`` tokens.
 
+        They have the types of the file. Rows of codes have one scale and one zero point each.
+
         The variables of the stateful model, [1, heads, tokens, width], say how the width of a key divides into heads.
         """
         held = [array.shape for array in stateful.model.state.values() if array.ndim == 4 and array.shape[2] == length]
@@ -127,7 +143,8 @@ class Paged:
                 if size is None:
                     message = f'no variable of the stateful model has the width of the caches of "{layer.name}"'
                     raise unfit(self.model.model, message)
-                caches[self.source(layer, cache).name] = np.zeros((blocks, size[0], slots, size[1]), np.float32)
+                source = self.source(layer, cache)
+                caches[source.name] = _zeros((blocks, size[0], slots, size[1]), source.outputs[0].type)
         for layer in self.layers(*STATES):
             source = self.source(layer, STATES[layer.type])
             shape = source.outputs[0].shape
@@ -153,13 +170,26 @@ class Paged:
 
     def run(self, call: Call, caches: Mapping[str, np.ndarray], taps: Sequence[str] = ()) -> Any:
         """Return the outputs of a call. Without ``caches`` the model continues with those of the call before."""
-        return self.model({**self.unread, **caches, **self.named(call.inputs)}, taps=taps)
+        begun = {**caches, **self.blank} if caches else {}
+        return self.model({**self.unread, **begun, **self.named(call.inputs)}, taps=taps)
 
     def named(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the inputs that the model has, by the names of its Parameters instead of those of their tensors."""
         model = self.model.model
         found = {name: p.name for p in model.parameters for name in model.input_names(p)}
         return {found[name]: array for name, array in inputs.items() if name in found}
+
+
+def _zeros(shape: tuple[int, ...], type: ElementType | None) -> np.ndarray:
+    """Return a cache of zeros: of floats, or of codes, whose rows end with a scale and a zero point."""
+    if type is None or type.kind == "dynamic":
+        return np.zeros(shape, np.float32)
+    spare = _PARAMETERS * 8 // type.bits if type.is_integer else 0
+    return np.zeros((*shape[:-1], shape[-1] + spare), type.dtype)
+
+
+_PARAMETERS: Final = 8
+"""The bytes of the scale and the zero point of a row of codes."""
 
 
 def contents(model: Executable, feed: tuple[int, int] | None) -> np.ndarray | None:
@@ -188,6 +218,18 @@ def not_evictable(stateful: Stateful, paged: Paged, tokens: int, slots: int) -> 
             value = paged.constant(layer, position)
             if value is None or (value.size if position == 11 else value.any()):
                 return f'"{layer.name}" has {name}: after an eviction, the paged form counts other distances'
+    return None
+
+
+def too_short(paged: Paged, tokens: int) -> str | None:
+    """Return which sliding window is larger than the prompts, or None: it then hides no token."""
+    for layer in paged.layers(ATTENTION):
+        value = paged.constant(layer, 10)
+        window = 0 if value is None else int(value.ravel()[0])
+        if window >= tokens:
+            return (
+                f'"{layer.name}" has a window of {window}, and prompts {tokens} tokens: raise --tokens to {window + 2}'
+            )
     return None
 
 
