@@ -71,6 +71,8 @@ def show(out: Console, comparison: Comparison) -> None:
     out.print()
     if comparison.failure is not None:
         _show_failure(out, comparison.failure)
+        if comparison.first is not None:
+            _show_first(out, comparison.first, comparison)
     elif comparison.agrees:
         _show_agreement(out, comparison)
     elif comparison.first is not None:
@@ -273,8 +275,8 @@ def _sample(comparison: Comparison) -> str:
 
 
 def _show_first(out: Console, first: First, comparison: Comparison) -> None:
-    layer = first.layer
-    out.print(Text(f'differ: the first divergence is {layer.type} "{printable(layer.label)}"', "bold red"))
+    layer, head = first.layer, "differ: " if comparison.failure is None else ""
+    out.print(Text(f'{head}the first divergence is {layer.type} "{printable(layer.label)}"', "bold red"))
     if layer.file is not None:
         out.print(f"  --> {printable(layer.file)}:{layer.line}")
     notes = []

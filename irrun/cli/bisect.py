@@ -39,6 +39,10 @@ _EXCLUSIONS: Final = (
 )
 
 
+_MAX_SHOWN: Final = 12
+"""The most layers of a part, and the most differences of files, that are printed."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """The options of ``irrun bisect``."""
@@ -112,6 +116,10 @@ def command(settings: Settings) -> int:
         rtol, atol = tolerances.of_layer("", "f32")
         write_reproduction(bisection, candidate, target, rtol, atol)
         err.print(f"wrote {printable(settings.folder or '')}: run `python reproduce.py` there")
+        if bisection.blames_file:
+            err.print("wrote no issue.md: the files of both sides differ, so nothing shows a fault of the engine")
+    elif target is not None:
+        err.print(f"wrote nothing to {printable(settings.folder or '')}: {_why_no_part(bisection)}")
     return 0 if bisection.verdict == "agree" else 1
 
 
@@ -147,14 +155,28 @@ def _print_layers(out: Console, bisection: Bisection) -> None:
     assert wrong is not None
     headline = f"{bisection.verdict}: the smallest part has {counted(len(bisection.layers), 'layer')}, constants aside"
     out.print(headline)
-    rows = [(layer.type, layer.name, f"{layer.file}:{layer.line}") for layer in bisection.layers]
+    shown = bisection.layers[:_MAX_SHOWN]
+    rows = [(layer.type, layer.name, f"{layer.file}:{layer.line}") for layer in shown]
     _terminal.print_table(out, ("type", "name", "place"), rows)
+    if len(bisection.layers) > _MAX_SHOWN:
+        out.print(f"  and {len(bisection.layers) - _MAX_SHOWN} more")
     if wrong.message:
         for line in filter(None, wrong.message.splitlines()):
             out.print(printable(line))
     elif wrong.verdict == "differ":
         out.print(f"the largest error of its outputs is {apart(wrong.excess, 1, 3)[0]} times the tolerance")
-    if bisection.part is None and bisection.by_budgets:
-        out.print("the layer alone is within the tolerances: there is no part to write")
-    elif bisection.part is None:
-        out.print("no smaller part shows the fault: the reference shows too few values, or the whole model is needed")
+    for text in bisection.differences[:_MAX_SHOWN]:
+        out.print(printable(text))
+    if bisection.differences:
+        out.print(f"the {'layer differs' if len(bisection.layers) == 1 else 'layers differ'} between the files")
+    if bisection.part is None:
+        out.print(_why_no_part(bisection))
+
+
+def _why_no_part(bisection: Bisection) -> str:
+    """Return why there is no part that shows a fault."""
+    if bisection.verdict == "agree":
+        return "the sides agree"
+    if bisection.by_budgets:
+        return "run on its own, on the values of the reference, the layer stays within the tolerances of a part"
+    return "no smaller part shows the fault: the reference shows too few values, or the whole model is needed"

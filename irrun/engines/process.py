@@ -165,9 +165,11 @@ class Process:
             raise Failed(Timeout(self.limits.seconds or 0))
         taken = 0 if self.limits.memory is None else _memory(self._process.pid)
         if self.limits.memory is not None and taken > self.limits.memory:
-            raise Failed(
-                self._ended(f"it took {human(taken)} of memory, more than the {human(self.limits.memory)} allowed")
-            )
+            sizes = [human(size) for size in (taken, self.limits.memory)]
+            if sizes[0] == sizes[1]:
+                sizes = [f"{size:,} bytes" for size in (taken, self.limits.memory)]
+            cause = f"out of memory: it took {sizes[0]}, more than the {sizes[1]} that --max-memory allows"
+            raise Failed(self._ended(cause))
 
     def _crash(self) -> Crash:
         """Return why a process has ended by itself."""

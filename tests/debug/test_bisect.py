@@ -250,6 +250,38 @@ def test_the_command(tmp_path: Path) -> None:
         assert (result.exit_code, text in result.stderr) == (2, True), result.stderr
 
 
+def test_a_fault_of_the_file_is_no_issue_of_the_engine(tmp_path: Path) -> None:
+    x = b.parameter([1, 8], "f32", name="x")
+    branches = [b.Tanh(x, name="t"), b.Sigmoid(x, name="s")]
+    good, bad, folder = (str(tmp_path / name) for name in ("good.xml", "bad.xml", "fault"))
+    irrun.save_model(b.model({"y": b.Subtract(*branches, name="sub")}), good)
+    irrun.save_model(b.model({"y": b.Subtract(*reversed(branches), name="sub")}), bad)
+    result = call(good, bad, "-o", folder)
+    assert result.stdout.splitlines()[-3:] == [
+        'input 0 reads "s", in the reference "t"',
+        'input 1 reads "t", in the reference "s"',
+        "the layer differs between the files",
+    ]
+    assert "wrote no issue.md: the files of both sides differ" in result.stderr
+    assert {path.name for path in Path(folder).iterdir()} >= {"model.xml", "reproduce.py"}
+    assert not (Path(folder) / "issue.md").exists()
+
+
+def test_nothing_is_written_and_why(tmp_path: Path) -> None:
+    """The layer alone is right within the tolerances of a part: its own error decides."""
+    x = b.parameter([4, 16], "f32", name="x")
+    good, bad, folder = (str(tmp_path / name) for name in ("good.xml", "bad.xml", "fault"))
+    matrix = weights(16, 8)
+    for path, factor in ((good, 1), (bad, 1 + 2e-5)):
+        irrun.save_model(b.model({"y": b.MatMul(x, matrix * np.float32(factor), name="product")}), path)
+    result = call(good, bad, "-o", folder)
+    assert (result.exit_code, Path(folder).exists()) == (1, False)
+    assert "times what the precision explains" in result.stdout
+    assert result.stdout.splitlines()[-1].startswith("run on its own, on the values of the reference")
+    assert f"wrote nothing to {folder}: run on its own" in result.stderr.replace("\n", " ")
+    assert "wrote nothing" in call(good, good, "-o", folder).stderr
+
+
 def test_a_dump_as_the_reference(tmp_path: Path) -> None:
     """A dump has no outputs: they are compared with the values of the layers that compute them."""
     good, bad = planted(chain(), tmp_path, ('type="Sigmoid"', 'type="Tanh"'))

@@ -191,3 +191,25 @@ def test_the_cause_of_a_refusal(whole: str, part: str, expected: bool) -> None:
     assert is_alike(Wrong("refused", message=whole), Wrong("refused", message=part)) is expected
     assert not is_alike(Wrong("crashed", message=whole), Wrong("refused", message=part))
     assert not is_alike(Wrong("refused", message=whole), None)
+
+
+def test_a_twin_that_runs_is_healthy_if_the_part_crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine rounds so coarsely that all parts of the reference are outside their tolerances, but they run."""
+    good, bad = tmp_path / "good.xml", tmp_path / "bad.xml"
+    irrun.save_model(shaped(), good)
+    bad.write_text(good.read_text().replace('name="t1" type="Tanh"', 'name="t1" type="Sigmoid"'))
+    bad.with_suffix(".bin").write_bytes(good.with_suffix(".bin").read_bytes())
+
+    def judge(engine: Engine, question: Question) -> Wrong | None:
+        layers = {layer.name: layer.type for layer in irrun.read_model(question.path).layers.values()}
+        if layers.get("t1") == "Sigmoid":
+            return Wrong("crashed", message="it was ended by SIGFPE")
+        coarse = Path(question.path).stem in ("reference", "twin")
+        return Wrong("differ", (0,), 100.0) if coarse else judging.judge(engine, question)
+
+    monkeypatch.setattr(search, "judge", judge)
+    monkeypatch.setattr(twins, "judge", judge)
+    bisection = bisect(str(good), str(bad))
+    assert (bisection.verdict, names(bisection)) == ("crashed", ["t1"])
+    assert bisection.differences == ("the type is Sigmoid, in the reference Tanh",)
+    assert not bisection.blames_file

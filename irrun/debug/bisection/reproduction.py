@@ -30,6 +30,8 @@ def write_reproduction(
 ) -> None:
     """Write the smallest part, its inputs, its expected outputs, a script and the text of an issue to a folder.
 
+    If outputs differ, and the part differs between the files of both sides, there is no issue: the file may be wrong.
+
     The script needs numpy and the engine of ``side``. It prints the error of each output, and ends with status 1 if one
     exceeds ``atol + rtol * max(abs(expected), rms)``, where rms is the root mean square of the expected output.
     Raises ValueError if the bisection has no part, and OSError if a file cannot be written.
@@ -50,7 +52,8 @@ def write_reproduction(
     settings = {"engine": kind.harness, **kind.own_options, **options, "runs": runs, "rtol": rtol, "atol": atol}
     _write(target / "settings.json", json.dumps(settings, indent=2) + "\n")
     _write(target / "reproduce.py", _SCRIPT.read_text("utf-8"))
-    _write(target / "issue.md", _issue(bisection))
+    if not bisection.blames_file:
+        _write(target / "issue.md", _issue(bisection))
 
 
 def _save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

@@ -27,6 +27,7 @@ from irrun.debug.bisection.truth import Truth, interface, load_reference
 from irrun.debug.bisection.twins import Twins
 from irrun.debug.comparison import compare
 from irrun.debug.difference.content import Content, differing_content, differing_layers
+from irrun.debug.difference.counterpart import differences
 from irrun.debug.inputs import Feeding, Inputs
 from irrun.debug.metrics import measure
 from irrun.debug.pairing import InputPair, Pairing, Renames, by_name_or_structure, pair_outputs, renamed
@@ -81,6 +82,13 @@ class Bisection:
 
     content: Content | None = None
     """How the files of both sides differ, if the sides agree nevertheless."""
+    differences: tuple[str, ...] = ()
+    """How the layers of the part differ between the files of both sides: then the file may be wrong, not the engine."""
+
+    @property
+    def blames_file(self) -> bool:
+        """Whether outputs differ where the files differ, too, so that nothing is known of a fault of the engine."""
+        return self.verdict == "differ" and bool(self.differences)
 
     def record(self) -> dict[str, Any]:
         """Return the bisection as a dict for JSON, with the pairs of inputs."""
@@ -95,6 +103,7 @@ class Bisection:
             "judged_by": "budgets" if self.by_budgets else "tolerances",
             "inputs": input_records(self.pairs),
             "content": None if self.content is None else asdict(self.content),
+            "differences": list(self.differences),
         }
 
 
@@ -151,8 +160,9 @@ def bisect(
 
         by_tolerances = (tolerances or Tolerances()) != Tolerances() or subject.model is None
         found = replace(search.bisect(model, None if by_tolerances else watched), pairs=feeding.pairs)
-        agrees = found.verdict == "agree"
-        return replace(found, content=differing_content(differing_layers((subject.model, model))) if agrees else None)
+        if found.verdict == "agree":
+            return replace(found, content=differing_content(differing_layers((subject.model, model))))
+        return replace(found, differences=tuple(_differences(subject, own, pairs, found.layers)))
 
 
 class _Search:
@@ -407,6 +417,17 @@ def _middle(region: Region, low: int, high: int) -> int | None:
 def _culprit(model: Model, layer: Layer, prefix: str) -> Culprit:
     line = model.source.span(layer.node).line if layer.node >= 0 else 0
     return Culprit(prefix + model.unique_names[layer.id], layer.type, model.source.path, line)
+
+
+def _differences(
+    reference: Subject, candidate: Subject, pairs: Mapping[Place, Place], layers: Sequence[Culprit]
+) -> Iterator[str]:
+    """Yield how the layers of a part differ between the files of two sides; of several layers, each with its name."""
+    places = {other.layer: place for place, other in pairs.items()}
+    for layer in layers:
+        if layer.name in places:
+            for text in differences(reference, candidate, pairs, places[layer.name]):
+                yield text if len(layers) == 1 else f'"{layer.name}": {text}'
 
 
 def _runs(names: Sequence[str], values: Sequence[Sequence[np.ndarray]]) -> Iterator[Mapping[str, np.ndarray]]:

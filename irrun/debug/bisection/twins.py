@@ -49,13 +49,19 @@ class Twins:
         if self._blames_engine:
             side = self.reference.side
             is_same = _engine_of(side) == _engine_of(self.candidate)
-            return is_same or not KINDS[side.kind].is_bisected or judge(self._other, question) is None
+            return is_same or not KINDS[side.kind].is_bisected or self._runs(self._other, question)
         twin = self._twin(region, part, question)
         if twin is None:
             return True
         files = [Path(path).with_suffix(ending) for path in (question.path, twin.path) for ending in (".xml", ".bin")]
         first, second = (tuple(file.read_bytes() for file in pair) for pair in (files[:2], files[2:]))
-        return first != second and judge(self.engine, twin) is None
+        return first != second and self._runs(self.engine, twin)
+
+    def _runs(self, engine: Engine, twin: Question) -> bool:
+        """Return whether an engine runs a twin, and rightly, unless the whole model already fails to run."""
+        wrong = judge(engine, twin)
+        is_failure = self._whole is not None and self._whole[1].verdict != "differ"
+        return wrong is None or (is_failure and wrong.verdict == "differ")
 
     @cached_property
     def _blames_engine(self) -> bool:
