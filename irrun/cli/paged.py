@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import fill
+
 import click
 from rich.console import Console
 
@@ -83,9 +85,9 @@ def _print(out: Console, found: Serving) -> None:
     columns = ("schedule", "calls", "tokens", "difference", "")
     _terminal.print_table(out, columns, rows, right=("calls", "tokens", "difference"))
     for name, reason in found.omitted.items():
-        out.print(f"not run: {name}: {printable(reason)}")
+        _line(out, f"not run: {name}: {printable(reason)}")
     largest = f"{RELATIVE:g} × {found.allowed / RELATIVE:.3g}, the largest absolute logit of the stateful model"
-    out.print(f"a token agrees if each logit differs by at most {found.allowed:.3g} ({largest})")
+    _line(out, f"a token agrees if each logit differs by at most {found.allowed:.3g} ({largest})")
     is_first = True
     for schedule in found.schedules:
         if schedule.fault is not None:
@@ -95,7 +97,7 @@ def _print(out: Console, found: Serving) -> None:
             if fault.layer is not None:
                 out.print(f"  first differs in {found.paged}:{fault.line}: {printable(fault.layer)}")
             if is_first:
-                out.print(f"  cause: {printable(fault.cause or 'not proved')}")
+                _line(out, f"  cause: {printable(fault.cause or 'not proved')}")
             is_first = False
     faults = sum(schedule.fault is not None for schedule in found.schedules)
     run = f"{counted(len(found.schedules), 'schedule')}, {sum(s.tokens for s in found.schedules):,} tokens"
@@ -103,5 +105,10 @@ def _print(out: Console, found: Serving) -> None:
         out.print(f"verdict: the paged form differs in {faults} of {run}")
     else:
         if found.content is not None:
-            out.print(f"{content_note(found.content)} these tokens did not show it, more --tokens may")
+            _line(out, f"{content_note(found.content)} these tokens did not show it, more --tokens may")
         out.print(f"verdict: both forms agree in {run}")
+
+
+def _line(out: Console, text: str) -> None:
+    """Print a text in lines as wide as the terminal. Names are not divided."""
+    out.print(fill(text, out.width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))

@@ -157,3 +157,15 @@ def test_a_difference_that_no_token_shows(folder: Path, tmp_path: Path, call: An
     found = json.loads(call("paged", *models, "--format", "json").stdout)
     assert found["content"] == {"constants": 1, "layers": 0, "first": name, "reader": 'Gather "embeddings"'}
     assert json.loads(call("paged", models[0], str(folder / "paged.xml"), "--format", "json").stdout)["content"] is None
+
+
+def test_nan(folder: Path, tmp_path: Path, call: Any) -> None:
+    """A row of NaN is named. JSON has no NaN, and null stands for it."""
+    products, weight = broken_copy(folder, tmp_path)
+    (output,) = _products(products, "1/o")
+    set_constant(tmp_path, output, 1, np.full(32, np.nan, np.float32))
+    done = call("paged", str(folder / "stateful.xml"), str(tmp_path / "broken.xml"), "--format", "json")
+    first = json.loads(done.stdout)["schedules"][0]
+    assert (first["difference"], first["fault"]["difference"]) == (None, None)
+    said = f'the constant "{weight(output).name}" (input 1) is NaN at 0 of axis 0; corrected, the token agrees'
+    assert first["fault"]["cause"] == said

@@ -161,7 +161,7 @@ class _Both:
             for piece, found in zip(call.pieces, logits):
                 expected = self.stateful.logits(plan.prompts[piece.sequence], piece)
                 differences = np.abs(found - expected).max(-1)
-                worst, tokens = max(worst, float(differences.max())), tokens + piece.end - piece.begin
+                worst, tokens = float(np.maximum(worst, differences.max())), tokens + piece.end - piece.begin
                 wrong = np.flatnonzero(~(differences <= self.allowed))
                 if wrong.size:
                     position = piece.begin + int(wrong[0])
