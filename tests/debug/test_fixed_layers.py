@@ -17,7 +17,7 @@ FED = {"x": np.linspace(-1, 1, 20, dtype=np.float32).reshape(5, 4)}
 def _saved(path: Path, fill: float, factor: float = 1.0) -> str:
     """Save a model with a matrix that has the shape of the input, transposed and filled with one number."""
     x = b.parameter([None, 4], "f32", name="x")
-    filled = b.Broadcast(np.float32(fill), b.ShapeOf(x, name="shape"), None, name="filled")
+    filled = b.Broadcast(np.float32(fill), b.ShapeOf(x, name="shape"), name="filled")
     turned = b.Transpose(filled, np.array([1, 0]), name="turned")
     product = b.MatMul(x, turned, name="product")
     other = b.MatMul(x, factor * np.linspace(1, 2, 12, dtype=np.float32).reshape(4, 3), name="other")
@@ -27,8 +27,8 @@ def _saved(path: Path, fill: float, factor: float = 1.0) -> str:
 
 @pytest.mark.parametrize("fills", [(0.0, 0.1), (0.1, 0.2), (1.0, 1.001)])
 def test_the_first_layer_that_reads_the_other_constant_is_named(fills: tuple[float, float], tmp_path: Path) -> None:
-    sides = [_saved(tmp_path / f"{number}.xml", fill) for number, fill in enumerate(fills)]
-    comparison = compare(*sides, FED)
+    reference, candidate = (_saved(tmp_path / f"{number}.xml", fill) for number, fill in enumerate(fills))
+    comparison = compare(reference, candidate, FED)
     assert comparison.first is not None
     assert comparison.first.layer.name == "filled"
     assert [item.name for item in comparison.first.inputs if item.kind == "constant"] == ["const_2"]
