@@ -24,6 +24,7 @@ from irrun.debug import (
     Layer,
     Measurement,
     SideFailure,
+    Storage,
 )
 from irrun.debug.budget import SATURATING
 from irrun.engines import Crash, Refusal, Side, parse_side
@@ -84,9 +85,21 @@ def show(out: Console, comparison: Comparison) -> None:
         _show_conduct(out, comparison.conduct)
         _show_unseen(out, comparison)
         _show_default(out, comparison)
+        _show_storage(out, comparison.storage)
         show_content(
             out, comparison.content, [parse_side(side) for side, _ in (comparison.reference, comparison.candidate)]
         )
+
+
+def _show_storage(out: Console, storage: Storage | None) -> None:
+    """Print how many constants one file stores in another type, and what that does to the outputs."""
+    if storage is None:
+        return
+    verb = "is" if storage.constants == 1 else "are"
+    is_narrower = storage.reference == "f32"
+    how = "rounded from f32" if is_narrower else f"rounded to {storage.reference} in the reference"
+    out.print(f"note: {counted(storage.constants, 'constant')} {verb} stored in {storage.type} ({how});", end=" ")
+    out.print(f"this explains at most {_number(storage.explained, 2)} of an output's root mean square")
 
 
 def _show_properties(out: Console, comparison: Comparison) -> None:

@@ -9,7 +9,7 @@ from irrun.debug.low_precision.results import Kept, Precision, Quantizer, Sensit
 from irrun.debug.low_precision.simulate import precision
 from irrun.debug.metrics import Budget, Measurement, measure
 from irrun.debug.pairing import InputPair, Pairing, by_name, by_name_or_structure
-from irrun.debug.results import Comparison, Conduct, First, InputError, Layer, SideFailure, Step, record
+from irrun.debug.results import Comparison, Conduct, First, InputError, Layer, SideFailure, Step, Storage, record
 from irrun.debug.subjects import Subject
 from irrun.debug.tokens import compare_tokens
 from irrun.debug.tolerances import Limit, Tolerances, read_tolerances
@@ -37,6 +37,7 @@ __all__ = [
     "Sensitivity",
     "SideFailure",
     "Step",
+    "Storage",
     "Subject",
     "Tolerances",
     "Twin",

@@ -12,9 +12,10 @@ import numpy as np
 from irrun.debug.budget import InEffect, Judge
 from irrun.debug.conduct import conduct_of
 from irrun.debug.difference.content import differing_content, differing_layers
+from irrun.debug.difference.storage import stored_constants
 from irrun.debug.inputs import Feeding, Inputs
 from irrun.debug.pairing import Pairing, Renames, by_name_or_structure, in_common
-from irrun.debug.results import VERDICTS, Comparison, SideFailure, nothing_to_compare
+from irrun.debug.results import VERDICTS, Comparison, SideFailure, Storage, nothing_to_compare
 from irrun.debug.rounds import OnValue, Role, Rounds
 from irrun.debug.shelf import Shelf
 from irrun.debug.subjects import Subject, model_of
@@ -105,7 +106,10 @@ def compare(
         effects = [InEffect.of(subject.engine.properties) for subject in subjects]
         by_budget = comparator is None and settings.tolerances == Tolerances()
         found = differing_layers(models)
-        judge = Judge.of(subjects[0].model, *effects, keep_state=keep_state, found=found) if by_budget else None
+        stored = stored_constants(subjects[0].model, subjects[1].model, found) if by_budget else None
+        judge = None
+        if by_budget:
+            judge = Judge.of(subjects[0].model, *effects, keep_state=keep_state, found=found, stored=stored)
         tallies.fixed = judge.fixed if judge is not None else ()
         rounds = Rounds(tallies, shelf, keep_state=keep_state, stay=running is not None, on_value=on_value, judge=judge)
         begun: list[Mapping[int, np.ndarray]] = []
@@ -120,6 +124,8 @@ def compare(
             comparison = replace(comparison, conduct=conduct_of(dict(zip(_ROLES, subjects)), feeds, comparison))
         if comparison.agrees and comparator is None and not tallies.has_numbers:
             raise nothing_to_compare(f"{sides[0]} and {sides[1]}")
+        if judge is not None and stored is not None:
+            comparison = replace(comparison, storage=Storage(stored.count, *stored.types, judge.outputs.storage))
         return replace(comparison, content=differing_content(found) if comparison.agrees else None)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from irrun.debug.difference.content import Content
 from irrun.debug.metrics import Budget, Measurement, is_outside
 from irrun.debug.pairing import InputPair
-from irrun.debug.results import Comparison, Conduct, First, InputError, Layer, SideFailure, Step, verdict
+from irrun.debug.results import Comparison, Conduct, First, InputError, Layer, SideFailure, Step, Storage, verdict
 from irrun.debug.tolerances import Tolerances
 from irrun.diagnostics import EngineError, diagnostic
 from irrun.engines import from_record, to_record
@@ -121,6 +121,7 @@ def _comparison(fields: dict[str, Any]) -> Comparison:
         fields.get("unseen", ()),
         Conduct(**conduct) if (conduct := fields.get("conduct")) else None,
         Content(**content) if (content := fields.get("content")) else None,
+        Storage(**storage) if (storage := fields.get("storage")) else None,
         tuple(Step(**step) for step in fields.get("steps", ())),
     )
 

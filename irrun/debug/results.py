@@ -22,6 +22,7 @@ __all__ = [
     "Layer",
     "SideFailure",
     "Step",
+    "Storage",
     "Verdict",
     "input_records",
     "json_number",
@@ -123,6 +124,20 @@ class SideFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class Storage:
+    """The constants that the candidate's file stores in another type.
+
+    ``constants`` is their number, ``type`` the type in the candidate's file and ``reference`` that in the reference's.
+    ``explained`` is the most by which this moves an element of an output, relative to its root mean square.
+    """
+
+    constants: int
+    type: str
+    reference: str
+    explained: float
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """A step of two language models that read the same tokens: first the prompt, then one token more in each step.
 
@@ -200,6 +215,8 @@ class Comparison:
     """What is odd about a side, if the sides differ: its verdict may be another one the next time."""
     content: Content | None = None
     """How the files of both sides differ, if the sides agree nevertheless."""
+    storage: Storage | None = None
+    """The constants that the files store in f16 or bf16 on one side, and in f32 on the other, if budgets decide."""
     steps: tuple[Step, ...] = ()
     """The tokens of language models (see ``compare_tokens``); a sample of each value is then one of these steps."""
 
@@ -263,6 +280,7 @@ def record(comparison: Comparison) -> dict[str, Any]:
         "unseen": [{"side": side, "layer": layer} for side, layer in comparison.unseen],
         "conduct": None if comparison.conduct is None else asdict(comparison.conduct),
         "content": None if comparison.content is None else asdict(comparison.content),
+        "storage": None if comparison.storage is None else asdict(comparison.storage),
         "steps": [_step(step) for step in comparison.steps],
     }
     if comparison.failure is None:

@@ -107,7 +107,7 @@ def test_json(call):
     fields = json.loads(result.stdout)
     assert list(fields) == [
         "version", "command", "verdict", "first", "outputs", "layers", "inputs", "properties", "processor", "unseen", "conduct",
-        "content", "steps",
+        "content", "storage", "steps",
     ]  # fmt: skip
     assert (fields["verdict"], fields["first"]["layer"], fields["first"]["line"]) == ("differ", "multiply", 31)
 

@@ -190,6 +190,7 @@ def test_json(run: Compare, tmp_path: Path) -> None:
         "unseen",
         "conduct",
         "content",
+        "storage",
         "steps",
     ]
     assert fields["verdict"] == "differ"

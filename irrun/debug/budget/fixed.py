@@ -11,6 +11,7 @@ import numpy as np
 
 from irrun.debug.budget.own import compared, rms
 from irrun.debug.budget.precisions import InEffect
+from irrun.debug.difference.content import computes_otherwise
 from irrun.debug.difference.decompression import weights_of
 from irrun.debug.difference.diff import LayerDifference
 from irrun.debug.low_precision.formats import FORMATS, is_float
@@ -30,7 +31,7 @@ def changed_layers(model: Model, found: Sequence[LayerDifference], fixed: Contai
     A layer causes it (True) if it reads another constant, or differs itself. The others pass on what such a layer has
     computed. A constant counts with the layers that decompress it, which are left out.
     """
-    differing = {(id(layer.matching.a), layer.a.id) for layer in found if layer.a is not None}
+    differing = {(id(layer.matching.a), layer.a.id) for layer in found if layer.a and computes_otherwise(layer)}
     causes: dict[str, bool] = {}
     passed: set[tuple[int, int]] = set()
     weights = {}

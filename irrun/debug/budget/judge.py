@@ -22,6 +22,7 @@ from irrun.debug.budget.precisions import InEffect
 from irrun.debug.budget.saturation import Saturation
 from irrun.debug.budget.shown import Shown
 from irrun.debug.difference.diff import LayerDifference
+from irrun.debug.difference.storage import Stored
 from irrun.debug.low_precision.formats import is_float
 from irrun.debug.low_precision.simulation import Arrays, Run, Simulation
 from irrun.debug.low_precision.units import Output, Unit
@@ -49,27 +50,31 @@ class Judge:
 
     def __init__(
         self, model: Model, reference: InEffect, candidate: InEffect, *, keep_state: bool,
-        found: Sequence[LayerDifference] = (),
+        found: Sequence[LayerDifference] = (), stored: Stored | None = None,
     ) -> None:  # fmt: skip
         self.candidate, self.keep_state = candidate, keep_state
-        self._simulation = Simulation(model, default_max_memory())
+        own = model if stored is None else stored.model
+        self._simulation = Simulation(own, default_max_memory())
         self.changed = changed_layers(model, found, self._simulation.fixed)
         """The fixed layers that have other values in the candidate's file, and whether they cause that."""
         is_quantized = any(unit.op.type == "FakeQuantize" for unit in self._simulation.units.values())
         self._least = _INTEGERS if candidate.integers and is_quantized else 0.0
-        self.outputs = Accumulated(model, (reference, candidate), keep_state)
+        self.outputs = Accumulated(own, (reference, candidate), keep_state, None if stored is None else model)
 
     @staticmethod
     def of(
         model: Model | None, reference: InEffect, candidate: InEffect, *, keep_state: bool,
-        found: Sequence[LayerDifference] = (),
+        found: Sequence[LayerDifference] = (), stored: Stored | None = None,
     ) -> Judge | None:  # fmt: skip
         """Return a judge, or None if irrun cannot run the model of the reference.
 
-        ``found`` are the layers in which the files of both sides differ.
+        ``found`` are the layers in which the files of both sides differ. The candidate's values of the constants that
+        it has ``stored`` in another type take the place of the reference's.
         """
+        if model is None:
+            return None
         try:
-            return None if model is None else Judge(model, reference, candidate, keep_state=keep_state, found=found)
+            return Judge(model, reference, candidate, keep_state=keep_state, found=found, stored=stored)
         except IrrunError:
             return None
 

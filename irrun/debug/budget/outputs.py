@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from irrun.debug.budget.noise import pooled
-from irrun.debug.budget.own import compared
+from irrun.debug.budget.own import compared, rms
 from irrun.debug.budget.precisions import InEffect, cache_step, is_kept, reads_compressed, reads_rounded
 from irrun.debug.budget.saturation import SATURATING, Saturation
 from irrun.debug.low_precision.formats import is_float
@@ -48,6 +49,10 @@ class Accumulated:
     model: Model
     sides: Sequence[InEffect]
     keep_state: bool
+    unstored: Model | None = None
+    """The model with its own constants, if those of ``model`` are rounded to the type in which a file stores them."""
+    storage: float = 0.0
+    """The most that this rounding has moved an element of an output, relative to the output's root mean square."""
     _flips: bool = False
     """Whether the model quantizes values: a rounding that flips a step does so elsewhere in each run."""
     _runs: list[tuple[Behaviour, Simulation]] = field(default_factory=list)
@@ -55,6 +60,8 @@ class Accumulated:
     _saturated: list[np.ndarray] = field(default_factory=list)
     """The outputs of a candidate whose sums of products saturate."""
     _draws: list[list[np.ndarray]] = field(default_factory=list)
+    _moves: list[np.ndarray] = field(default_factory=list)
+    """How far other constants move each output."""
 
     def __post_init__(self) -> None:
         behaviours: list[Behaviour] = [run_true, *roundings(self.sides)]
@@ -63,6 +70,7 @@ class Accumulated:
         if self._flips and self.sides[-1].saturates:
             behaviours.append(_Saturating())
         self._runs = [(behaviour, shared or self._simulation()) for behaviour in behaviours]
+        self._plain = None if self.unstored is None else Simulation(self.unstored, default_max_memory())
 
     def _simulation(self) -> Simulation:
         return Simulation(self.model, default_max_memory())
@@ -81,6 +89,14 @@ class Accumulated:
             else:
                 results.append(outputs)
         self._true, self._draws = results[0] if results else [], results[1:]
+        self._moves = []
+        if self._plain is not None and self._true:
+            with suppress(IrrunError):
+                plain = self._plain(run_true, arrays, keep_state=self.keep_state)
+                self._moves = [_moved(first, second) for first, second in zip(plain, self._true)]
+        for move, true in zip(self._moves, self._true):
+            if is_float(true) and move.size and (scale := rms(true)):
+                self.storage = max(self.storage, float(move.max()) / scale)
 
     def allowed(
         self, position: int, first: np.ndarray, second: np.ndarray, rtol: float, atol: float
@@ -96,7 +112,8 @@ class Accumulated:
         if any(draw.shape != true.shape or true.shape != first.shape for draw in draws):
             return None
         with np.errstate(all="ignore"):
-            return allowed_around(true, draws, self._flips) + tolerated(first, rtol, atol)
+            allowed = allowed_around(true, draws, self._flips) + tolerated(first, rtol, atol)
+            return allowed + self._moves[position] if self._moves else allowed
 
     def judged(self, position: int, first: np.ndarray, second: np.ndarray, allowed: np.ndarray) -> Budget | None:
         """Return the error of an output of the candidate beside its budget, or None if the output has no element."""
@@ -110,6 +127,15 @@ class Accumulated:
                 return budget
             saturated = compared(SATURATING, wide + (self._saturated[position] - true), wide, second, allowed)
             return min(budget, saturated, key=lambda one: one.excess)
+
+
+def _moved(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return how far each element of an output has moved: infinitely far for an index or a class that is another."""
+    if first.shape != second.shape or first.dtype == object:
+        return np.zeros(second.shape)
+    if not is_float(first):
+        return np.where(first == second, 0.0, np.inf)
+    return np.nan_to_num(np.abs(first.astype(np.float64) - second), posinf=0.0)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from irrun.debug.difference.diff import LayerDifference, diff
 from irrun.diagnostics import ModelError
 from irrun.model import Model
 
-__all__ = ["Content", "differing_content", "differing_layers"]
+__all__ = ["Content", "computes_otherwise", "differing_content", "differing_layers"]
 
 _WITHOUT_EFFECT: Final = ("name", "tensor_names", "rt_info", "shape", "precision", "body")
 """The kinds of changes that change no result, or that follow from another change."""
@@ -33,22 +33,19 @@ class Content:
     reader: str = ""
 
 
-def differing_layers(models: Sequence[Model | None]) -> list[LayerDifference]:
-    """Return the layers of two files that compute something else, those with other constants included.
-
-    Names, ``rt_info`` and declared shapes do not count, and neither does a weight that one file stores in another form.
-    Without the IR of both sides, nothing is known.
-    """
+def differing_layers(models: Sequence[Model | None]) -> Sequence[LayerDifference]:
+    """Return the layers in which two files differ. Without the IR of both sides, nothing is known."""
     a, b = models
     if a is None or b is None or (a.source.data == b.source.data and _bin(a) == _bin(b)):
-        return []
+        return ()
     with suppress(ModelError):
-        return [layer for layer in diff(a, b).layers if _counts(layer)]
-    return []
+        return diff(a, b).layers
+    return ()
 
 
-def differing_content(found: Sequence[LayerDifference]) -> Content | None:
-    """Return how the files of two sides differ by their ``differing_layers``, or None without any."""
+def differing_content(layers: Sequence[LayerDifference]) -> Content | None:
+    """Return how two files differ by the layers in which they do, or None if they compute the same."""
+    found = [layer for layer in layers if computes_otherwise(layer)]
     if not found:
         return None
     constants = [layer for layer in found if _is_constant(layer)]
@@ -63,7 +60,11 @@ def _bin(model: Model) -> Path | None:
     return None if model.weights is None else model.weights.path
 
 
-def _counts(layer: LayerDifference) -> bool:
+def computes_otherwise(layer: LayerDifference) -> bool:
+    """Return whether a layer that differs computes something else, or is a constant with other values.
+
+    Names, ``rt_info`` and declared shapes do not count, and neither does a weight that one file stores in another form.
+    """
     if layer.follows or any(change.kind == "stored" for change in layer.changes):
         return False
     return layer.status != "changed" or any(change.kind not in _WITHOUT_EFFECT for change in layer.changes)
