@@ -30,6 +30,7 @@ def split_arguments(
     """Return the inputs of a call in order, None for each omitted one, and its attributes as the text of an IR.
 
     A keyword names an attribute, in the IR or in Python, or an input. Raises BuildError if an input is passed twice.
+    ``output_type`` is written also by default: OpenVINO refuses a ShapeOf and a Bucketize without it.
     """
     keywords = {name[:-1] if keyword.iskeyword(name[:-1]) else name: value for name, value in keywords.items()}
     spellings = {key: attribute.name for key, attribute in cls.attributes.items()}
@@ -40,6 +41,9 @@ def split_arguments(
         for name, value in keywords.items()
         if name not in ports and value is not None
     }
+    output_type = cls.attributes.get("output_type")
+    if output_type is not None and not output_type.required:
+        attributes.setdefault(output_type.name, attribute_text(output_type.default))
     inputs = list(positional)
     for position, port in enumerate(cls.inputs):
         if port.name in ports and port.name in keywords:

@@ -371,3 +371,12 @@ def test_diagnostics_of_a_built_model_have_places() -> None:
     with pytest.raises(irrun.FeedError) as caught:
         irrun.run(model, np.ones(3, np.float32))
     assert caught.value.diagnostics[0].line == 4
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize("make", [b.ShapeOf, lambda x: b.Bucketize(x, np.array([1, 2], np.float32))])
+def test_the_type_of_indices_is_written(make: Any, tmp_path: Path, ov: Any) -> None:
+    """OpenVINO refuses the default of the page: the type would be undefined."""
+    path = tmp_path / "model.xml"
+    irrun.save_model(b.model({"y": make(b.parameter([2, 3], "f32", name="x"))}), path)
+    assert ov.Core().read_model(path).output(0).element_type == ov.Type.i64
