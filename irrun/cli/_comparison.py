@@ -26,8 +26,9 @@ from irrun.debug import (
     SideFailure,
     Storage,
 )
-from irrun.debug.budget import SATURATING
+from irrun.debug.budget import SATURATING, InEffect
 from irrun.engines import Crash, Refusal, Side, parse_side
+from irrun.engines.moves import MOVES
 
 __all__ = ["content_note", "show", "show_content", "show_inputs"]
 
@@ -152,7 +153,7 @@ def _table(out: Console, layers: Sequence[Layer], *, with_type: bool) -> None:
             _number(m.cosine, 6),
             _number(m.snr, 4),
             "-" if m.worst is None else _index(m.worst),
-            _share(m) if m.problem or not layer.drifts else "explained",
+            "explained" if layer.drifts and not m.problem else _share(layer),
         ]
         if special:
             figures.append(_special(m))
@@ -162,12 +163,15 @@ def _table(out: Console, layers: Sequence[Layer], *, with_type: bool) -> None:
     _terminal.print_table(out, [*columns, *(["not finite"] if special else [])], rows, right=right, spare=spare)
 
 
-def _share(measurement: Measurement) -> str:
-    if measurement.problem:
-        return measurement.problem
-    if not measurement.outside:
+def _share(layer: Layer) -> str:
+    """Return the share of the elements outside the budget of a value or, without one, outside its tolerance."""
+    m = layer.measurement
+    if m.problem:
+        return m.problem
+    outside = m.outside if layer.budget is None else layer.budget.outside
+    if not outside:
         return "-"
-    return f"{measurement.share:.2%}" if measurement.share >= 1e-4 else f"{measurement.outside} of {measurement.size:,}"
+    return f"{outside / m.size:.2%}" if outside >= 1e-4 * m.size else f"{outside} of {m.size:,}"
 
 
 def _special(measurement: Measurement) -> str:
@@ -270,12 +274,15 @@ def _show_default(out: Console, comparison: Comparison) -> None:
     """Print that an engine computes in another precision than f32, unless the user has asked for it."""
     every = (*comparison.outputs, *comparison.layers)
     for (side, _), properties in zip((comparison.reference, comparison.candidate), comparison.properties):
-        type = properties.get("INFERENCE_PRECISION_HINT", "f32")
+        type = InEffect.of(properties).type
         kind = parse_side(side).kind
         if properties and any(one.budget and one.budget.form == SATURATING for one in every):
             out.print("   = sums of products in u8 and i8 saturate at 16 bits, for the processor has no VNNI;", end=" ")
             out.print(f"{kind}[precision=f32]:… computes them in f32")
             return
+        if properties.get("INFERENCE_PRECISION_HINT") == "dynamic":
+            hint = properties.get("EXECUTION_MODE_HINT", "")
+            out.print(f"   = {kind} computes in {type}" + (f", as {hint} asks" if hint == "ACCURACY" else ""))
         if type != "f32" and not {"precision", "INFERENCE_PRECISION_HINT"} & parse_side(side).options.keys():
             out.print(
                 f"   = {type} is the default of {kind} on this processor; {kind}[precision=f32]:… computes in f32"
@@ -310,7 +317,7 @@ def _show_first(out: Console, first: First, comparison: Comparison) -> None:
     if special := _special(m):
         notes.append(f"{special}: reference and candidate")
     if layer.budget is not None:
-        notes.append(_own_error(layer.budget, comparison))
+        notes.append(_own_error(layer, layer.budget, comparison))
     notes += [f"input {number}: {_input(item)}" for number, item in enumerate(first.inputs)]
     notes += map(printable, first.differences)
     notes.append(_role(first))
@@ -318,15 +325,17 @@ def _show_first(out: Console, first: First, comparison: Comparison) -> None:
         out.print(f"   = {note}")
 
 
-def _own_error(budget: Budget, comparison: Comparison) -> str:
+def _own_error(layer: Layer, budget: Budget, comparison: Comparison) -> str:
     """Return what a layer adds to the errors of the inputs that it has read, beside what its precision explains."""
-    error = "" if math.isinf(budget.error) else f" {_number(budget.error, 2)}"
+    unit = "" if math.isinf(layer.measurement.error) else " of the root mean square"
+    error = "" if math.isinf(budget.error) else f" {_number(budget.error, 2)}{unit}"
     of_layer = f"own error{error} on the inputs that the layer has read"
     where = "" if budget.worst is None else f" at {_index(budget.worst)}"
+    if layer.type in MOVES:
+        return f"{of_layer}{where}: this layer computes nothing that rounds"
     if math.isinf(budget.excess):
         return f"{of_layer}: no rounding explains the value{where}"
-    types = (properties.get("INFERENCE_PRECISION_HINT", "f32") for properties in comparison.properties[1:])
-    form = next(types) if budget.form.startswith("f32") else budget.form
+    form = InEffect.of(comparison.properties[1]).type if budget.form.startswith("f32") else budget.form
     return f"{of_layer}: {apart(budget.excess, 1)[0]} times what {form} explains{where}"
 
 

@@ -77,6 +77,7 @@ class Budget:
     ``excess`` is the greatest error of an element, in units of what is explained there: more than 1 is not explained.
     ``worst`` is the index of that element. ``error`` and ``allowed`` are the greatest error and the greatest that is
     explained, in units of the root mean square of the true value. ``form`` is the precision that comes nearest.
+    ``outside`` is the number of elements whose errors it does not explain.
     """
 
     excess: float
@@ -84,6 +85,7 @@ class Budget:
     allowed: float
     worst: tuple[int, ...] | None
     form: str
+    outside: int = 0
 
     @property
     def is_explained(self) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 from irrun.api import check, compile
 from irrun.diagnostics import IrrunError
 from irrun.engines.engine import Engine
+from irrun.engines.moves import MOVES
 from irrun.engines.outcomes import Crash, Loaded, Outputs, Refusal, Timeout
 from irrun.fuzz.inputs import Inputs, changed, rounded, type_of
 from irrun.fuzz.reached import algorithms
@@ -43,13 +44,6 @@ _JITTERS_IN_DOUBT: Final = 16
 """How often they are changed once results differ: by chance, an element that rounding moves may stay twice."""
 _MAX_MESSAGE_CHARS: Final = 1600
 """The most characters of an engine's message that are kept."""
-_MOVES: Final = frozenset({
-    "Broadcast", "Concat", "DepthToSpace", "Gather", "Identity", "Pad", "Reshape", "Reverse", "Roll", "ShapeOf",
-    "ShuffleChannels", "Slice", "SpaceToDepth", "Split", "Squeeze", "StridedSlice", "Tile", "Transpose", "Unsqueeze",
-    "VariadicSplit",
-})  # fmt: skip
-"""Operations that move elements and compute none: what only they give is equal to the last bit, but for numbers so
-near to 0 that an engine takes them for 0."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +231,7 @@ def _moved(graph: Graph, *, narrow: bool) -> set[int]:
     for number, node in enumerate(graph.nodes):
         type = "" if node.cls is None else node.cls.type
         is_wide = narrow and "f64" in (node.type, node.attributes.get("destination_type"))
-        is_move = type in _MOVES or (node.is_input and node.stored is None)
+        is_move = type in MOVES or (node.is_input and node.stored is None)
         sources = {ref.node for ref in node.inputs}
         if is_wide or not (is_move or type == "Convert") or sources & (computed | converted):
             computed.add(number)

@@ -7,6 +7,8 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from shutil import copy
 from types import SimpleNamespace
@@ -15,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import Result
+from rich.console import Console
 
 import irrun
 import warm
@@ -161,7 +164,9 @@ def test_what_is_said_of_a_wrong_layer(call, tmp_path):
     lines = call("compare", good, bad, "-i", "x=[3,2,1,1]").stdout.splitlines()
     assert not [line for line in lines if "rtol" in line or "on equal inputs" in line]
     (own,) = [line for line in lines if "own error" in line]
-    sentence = re.search(r"own error (\S+) on the inputs that the layer has read: (\S+) times what f32", own)
+    sentence = re.search(
+        r"own error (\S+) of the root mean square on the inputs that the layer has read: (\S+) times what f32", own
+    )
     assert sentence is not None
     error, times = sentence.groups()
     assert float(times) > 1
@@ -356,3 +361,40 @@ def _compare(*arguments: object) -> str:
     command = [sys.executable, "-m", "irrun", "compare", *map(str, arguments), "--format", "json"]
     done = warm.run(command, capture_output=True, timeout=120, check=False)
     return json.loads(done.stdout)["verdict"]
+
+
+def test_elements_outside_their_budgets_are_counted(call, tmp_path):
+    """Nearly all elements in bf16 are outside a tolerance. One column of four is wrong."""
+    x, weight = (np.random.default_rng(seed).standard_normal((8, 4)).astype(np.float32) for seed in (1, 2))
+    files = []
+    for name, factors in (("good", [1, 1, 1, 1]), ("bad", [1, 1, 3, 1])):
+        product = b.MatMul(b.parameter([8, 4], name="x"), weight[:4] * np.array(factors, np.float32), name="product")
+        files.append(tmp_path / f"{name}.xml")
+        irrun.save_model(b.model({"y": b.Relu(product, name="relu")}), files[-1])
+    np.save(tmp_path / "x.npy", x)
+    result = call("compare", files[0], f"irrun[precision=bf16]:{files[1]}", "-i", f"x={tmp_path / 'x.npy'}")
+    (row,) = [line for line in result.stdout.splitlines() if line.startswith("  product  MatMul")]
+    assert row.endswith("25.00%")
+
+
+def test_a_layer_that_moves_elements_rounds_nothing(call, tmp_path):
+    files = []
+    for number in (0, 1):
+        picked = b.Gather(b.parameter([4], name="x"), np.array([2, number]), 0, name="picked")
+        files.append(tmp_path / f"{number}.xml")
+        irrun.save_model(b.model({"y": b.Relu(picked, name="relu")}), files[-1])
+    output = call("compare", *files, "-i", "x=[3,2,1,0]").stdout
+    assert "at [1]: this layer computes nothing that rounds" in output
+    assert "times what" not in output
+
+
+def test_accuracy_is_f32():
+    """OpenVINO shows the precision "dynamic" if it keeps that of the model."""
+    properties = {"INFERENCE_PRECISION_HINT": "dynamic", "EXECUTION_MODE_HINT": "ACCURACY"}
+    printed = StringIO()
+    found = replace(comparison.compare(str(RIGHT), str(WRONG)), properties=({}, properties))
+    _comparison.show(Console(file=printed, width=200), found)
+    text = printed.getvalue()
+    assert "irrun computes in f32, as ACCURACY asks" in text
+    assert "is the default" not in text
+    assert "times what f32 explains" in text

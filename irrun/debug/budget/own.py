@@ -185,7 +185,8 @@ def compared(form: str, value: np.ndarray, true: np.ndarray, observed: np.ndarra
     index = tuple(int(i) for i in np.unravel_index(at, true.shape))
     own = np.abs(np.where(np.isfinite(true), observed.astype(np.float64) - true, 0))
     most = np.where(np.isfinite(true), np.abs(value.astype(np.float64) - true) + allowed, 0)
-    return Budget(float(excess.flat[at]), float(own.max()) / scale, float(most.max()) / scale, index, form)
+    outside = int(np.count_nonzero(excess > 1))
+    return Budget(float(excess.flat[at]), float(own.max()) / scale, float(most.max()) / scale, index, form, outside)
 
 
 def _exact(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, observed: np.ndarray) -> Budget:
@@ -205,7 +206,8 @@ def _exact(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, 
         if not differs.any():
             break
     index = tuple(int(i) for i in np.unravel_index(int(np.argmax(differs)), true.shape))
-    return Budget(math.inf, math.inf, 0.0, index, "") if differs.any() else Budget(1.0, 0.0, 0.0, None, "f32")
+    outside = int(np.count_nonzero(differs))
+    return Budget(math.inf, math.inf, 0.0, index, "", outside) if outside else Budget(1.0, 0.0, 0.0, None, "f32")
 
 
 def _noise(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray) -> np.ndarray:

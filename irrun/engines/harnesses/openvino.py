@@ -76,7 +76,7 @@ class Harness:
             except RuntimeError as error:
                 raise ValueError([line for line in str(error).splitlines() if line][-1]) from None
             how = " ".join(filter(None, (self.device, self.properties.get(_HINT, ""), self.transform)))
-        self.name = f"OpenVINO {ov.__version__.split('-')[0]} {how}".strip()
+        self.name = f"OpenVINO {ov.__version__.split('-')[0]} {how}".strip().replace("dynamic", "f32")  # by ACCURACY
 
     def _ask_for(self, given: Sequence[str]) -> None:
         """Leave out properties that this version or device lacks, unless the user has named them."""
