@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 import irrun
 from irrun import build as b
 from irrun.cli import cli
+from irrun.cli._comparison import show
 from irrun.debug import compare
-from irrun.engines import Place
+from irrun.debug.results import SideFailure
+from irrun.engines import Crash, Place
 from irrun.model import Model
 
 _EYE = np.eye(4, dtype=np.float32)
@@ -131,3 +135,15 @@ def test_the_file_is_blamed_and_not_the_engine(tmp_path: Path) -> None:
     at = lines.index('   = input 0 reads "n", in the reference "r"')
     assert lines[at + 2] == "   = the layer differs between the files"
     assert not [line for line in lines if "makes the error" in line]
+
+
+def test_the_first_divergence_before_a_crash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = tmp_path / "good.xml", tmp_path / "bad.xml"
+    irrun.save_model(_joined("sub"), good)
+    irrun.save_model(_joined("sub", turned=True), bad)
+    crash = SideFailure("candidate", Crash("it was ended by SIGFPE"), 0)
+    show(Console(width=100), replace(compare(str(good), str(bad)), verdict="crashed", failure=crash))
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index('the first divergence is Subtract "join"')
+    assert lines[at - 1] == "crashed: the candidate crashed on sample 1: it was ended by SIGFPE"
+    assert '   = input 0 reads "n", in the reference "r"' in lines[at:]
