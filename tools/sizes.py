@@ -24,33 +24,33 @@ MAX_PARAMETERS: Final = 10
 """The most parameters of a function, without ``self`` and ``cls``."""
 
 BUDGETS: Final = {
-    "irrun": 1_450,  # api, codes, diagnostics, files, dask, pytest_plugin, __init__, __main__
+    "irrun": 1_500,  # api, codes, diagnostics, files, dask, pytest_plugin, __init__, __main__; targets, precisions
     "irrun/arrays": 350,
-    "irrun/base": 1_050,  # with the places and contents of caches, and of elements by byte
-    "irrun/build": 1_200,
+    "irrun/base": 1_100,  # with the places and contents of caches, and of elements by byte
+    "irrun/build": 1_250,
     "irrun/checking": 3_400,  # with runtime options, frozen dims
-    "irrun/cli": 8_950,  # options of one meaning, pictures, classes, results in files; tables whose names all differ
+    "irrun/cli": 9_550,  # options of one meaning, pictures, classes, results in files, tables whose names all differ; export, passport
     "irrun/compat": 3_650,
     "irrun/conformance": 1_450,  # claims of engines, causes of failures
-    "irrun/debug": 13_000,  # budgets of error, runtime graphs, compressed weights, tokens, schedules of a server
+    "irrun/debug": 14_800,  # budgets of error, runtime graphs, weights, tokens, schedules of a server; causes that runs prove, storage
     "irrun/departures": 3_000,  # a small file for each departure that predicts values
     "irrun/specification": 2_450,  # a function for each behaviour that a page leaves open
-    "irrun/engines": 3_100,  # runtime graphs; transformations, saved; one table of kinds, with what each reads and shows
+    "irrun/engines": 3_200,  # runtime graphs; transformations, saved; one table of kinds, with what each reads and shows
     "irrun/explorer": 250,
     "irrun/export": 3_900,  # a converter for each operation that ONNX can say
     "irrun/extensions": 7_700,  # patterns are bounded before they are compiled; internal operations
-    "irrun/fast": 7_650,  # with the passes of a plan that only compiled kernels need, and networks in integers
-    "irrun/fleet": 1_950,
+    "irrun/fast": 8_050,  # with the passes of a plan that only compiled kernels need, networks in integers, products in bf16
+    "irrun/fleet": 2_000,
     "irrun/fuzz": 1_800,  # layers that are explained are taken out, and the rest is judged
     "irrun/genai": 2_200,  # texts of both sides; templates run in a process of their own; several texts at once
     "irrun/growing": 3_550,  # idioms of converters, habits of networks, layers of internal operations
     "irrun/inference": 1_500,
     "irrun/ir": 3_150,
-    "irrun/kernels": 3_705,
+    "irrun/kernels": 3_750,
     "irrun/model": 900,
-    "irrun/opdef": 1_400,  # with revisions of pages, and caches
+    "irrun/opdef": 1_450,  # with revisions of pages, and caches
     "irrun/ops": 13_400,
-    "irrun/planning": 2_550,  # caches that a layer overwrites
+    "irrun/planning": 2_650,  # caches that a layer overwrites; precisions
     "irrun/report": 1_950,  # groups in the order of the graph, runtime graphs, errors to expect
     "irrun/running": 2_350,  # runs before and after a fix
     "irrun/server": 1_850,  # editors and agents: the neighbourhood of an edit is a small document of its own
@@ -58,14 +58,14 @@ BUDGETS: Final = {
     "irrun/targets": 850,  # releases of OpenVINO, rules of what each refuses, limits of devices, passports
     "irrun/testing": 950,
     "irrun/types": 850,
-    "tests": 67_500,  # internal operations, editors, widths of tables
-    "tools": 11_100,  # kernel_calls, planted_faults, adjudication, pairs, served models, releases
+    "tests": 71_500,  # internal operations, editors, widths of tables; ONNX, conversions, targets
+    "tools": 11_700,  # kernel_calls, planted_faults, adjudication, pairs, served models, releases, conversions
     "benchmarks": 2_700,  # lanes, the state of decoders, budgets of networks
 }
 """The most lines of Python of each folder. A change that needs more raises the number here, and says why."""
 
-FORMATTED_BY_HAND: Final = 260
-"""The most comments in ``irrun`` that keep the formatter off: half of the 448 of November 2026."""
+FORMATTED_BY_HAND: Final = 290
+"""The most comments in ``irrun`` that keep the formatter off: less than two thirds of the 448 of November 2026."""
 
 
 @dataclass(frozen=True)
