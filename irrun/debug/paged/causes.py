@@ -60,7 +60,8 @@ def cause(scene: Scene) -> Cause | None:
         is_proved = bool(found) and end is None
         if is_proved and not any(one.is_wire for one in found):
             return _told(now, found)
-        if best is None or most < (is_proved, len(found)):
+        is_told = best is not None and not is_proved and (best[1] or (best[2] is not None and best[2].text is not None))
+        if not is_told and (best is None or most < (is_proved, len(found))):
             best, most = (now, found, end), (is_proved, len(found))
     assert best is not None
     return _told(*best[:2]) if most[0] else _partly(*best)
