@@ -18,8 +18,8 @@ import numpy as np
 
 import irrun
 from irrun.genai.decoder import Decoder
-from irrun.genai.paged import Paged, Piece, rewritten
-from irrun.genai.schedule import needed
+from irrun.genai.paged import Paged, rewritten
+from irrun.genai.schedule import NewTokens, needed
 from irrun.kernels.threads import one_thread
 
 PROMPT, WARM, CALLS = 128, 8, 64
@@ -53,8 +53,8 @@ def _paged(path: Path, count: int) -> Callable[[int], object]:
     blocks = [list(range(s * own, s * own + own)) for s in range(count)]
     model.begin(own * count)
     for table in blocks:
-        model([Piece(_prompt(), 0, table)])
-    return lambda number: model([Piece([1], PROMPT + number, table) for table in blocks])
+        model([NewTokens(_prompt(), 0, table)])
+    return lambda number: model([NewTokens([1], PROMPT + number, table) for table in blocks])
 
 
 def _prompt() -> list[int]:

@@ -15,8 +15,8 @@ import pytest
 import irrun
 from irrun.debug.paged import serving
 from language_models import decoder
-from paged_models import attention, rewritten, set_constant
 from places import SAMPLES
+from rewritten_models import attention, rewritten, set_constant
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 import irrun
 from irrun.model import Layer
 from language_models import decoder
-from paged_models import attention, broken_copy, named_cause, rewritten, rewritten_file, set_constant
+from rewritten_models import attention, broken_copy, named_cause, rewritten, rewritten_file, set_constant
 
 
 @pytest.fixture(scope="module")

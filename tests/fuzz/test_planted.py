@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from irrun.engines.moves import MOVES
 from irrun.fuzz import Disagreement, described, explain, judge, judging
 from irrun.fuzz.reached import ALGORITHMS, FAMILIES, algorithms, unreached
 from irrun.growing import CYCLE, Graph, Grower, Node, Ref
@@ -142,7 +143,7 @@ def test_a_moved_element_is_equal_to_the_last_bit(monkeypatch: pytest.MonkeyPatc
     def wrong(executable: Executable, feeds: list[np.ndarray]) -> list[np.ndarray]:
         outputs = arrays(executable, feeds)
         types = {layer.type for layer in executable.model.layers.values()} - {"Parameter", "Const", "Result"}
-        if executable.exact or not types <= judging._MOVES:
+        if executable.exact or not types <= MOVES:
             return outputs
         return [np.nextafter(o, np.inf) if o.dtype.kind == "f" else o for o in outputs]
 

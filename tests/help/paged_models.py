@@ -1,73 +1,47 @@
-"""A decoder with variables, what OpenVINO makes of it for a server, and changes of that file."""
+"""The paged form of the decoder of ``language_models``, built without OpenVINO."""
 
 from __future__ import annotations
 
-import re
-import shutil
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import irrun
-from irrun.debug.paged import serving
-from irrun.model import Layer, Model
+from irrun import build as b
+from irrun.extensions.internal.paged_attention_extension import PagedAttentionExtension
+from irrun.growing.internal import OFF
+from language_models import VOCABULARY
 
-__all__ = ["attention", "broken_copy", "named_cause", "rewritten", "rewritten_file", "set_constant"]
-
-
-def rewritten(ov: Any, folder: Path, model: Model) -> None:
-    """Write a decoder, stateful.xml, and what OpenVINO makes of it, paged.xml."""
-    irrun.save_model(model, folder / "stateful.xml")
-    rewritten_file(ov, folder / "stateful.xml", folder / "paged.xml")
+__all__ = ["paged_decoder"]
 
 
-def rewritten_file(ov: Any, stateful: Path, paged: Path, *, compress: bool = False) -> None:
-    """Let OpenVINO rewrite a file, and perhaps round its weights to f16."""
-    from openvino._offline_transformations import paged_attention_transformation
+def paged_decoder(vocabulary: int = VOCABULARY, *, width: int = 32, layers: int = 2, seed: int = 0) -> irrun.Model:
+    """Build what OpenVINO makes of ``language_models.decoder`` with the same arguments: the weights are the same."""
+    rng = np.random.default_rng(seed)
+    heads, size = 4, width // 4
+    given: dict[str, Any] = {name: b.parameter([None], "i64", name=name) for name in ("input_ids", "position_ids")}
+    given["max_context_len"] = b.parameter([], "i32", name="max_context_len")
+    for name in ("past_lens", "subsequence_begins", "block_indices", "block_indices_begins"):
+        given[name] = b.parameter([None], "i32", name=name)
 
-    model = ov.Core().read_model(stateful)
-    paged_attention_transformation(model)
-    ov.save_model(model, paged, compress_to_fp16=compress)
+    def weights(*shape: int, scale: float | None = None) -> np.ndarray:
+        return rng.normal(0, 0.6 / shape[-1] ** 0.5 if scale is None else scale, shape).astype(np.float32)
 
-
-def attention(model: Model, number: int) -> Layer:
-    return [layer for layer in model.layers.values() if layer.type == "PagedAttentionExtension"][number]
-
-
-def set_constant(folder: Path, layer: Layer, position: int, value: Any) -> str:
-    """Give a layer of broken.xml another constant at the beginning of an input, and return the name of the layer.
-
-    OpenVINO stores equal constants once, so the contents are copied to the end of broken.bin before they change.
-    """
-    model = irrun.read_model(folder / "broken.xml")
-    feed = model.feeds[layer.id][position]
-    assert feed is not None
-    constant = model.layers[feed[0]]
-    offset, size = (int(constant.attributes[name]) for name in ("offset", "size"))
-    data = (folder / "broken.bin").read_bytes()
-    data += bytes(-len(data) % 64)
-    (folder / "broken.bin").write_bytes(data + value.tobytes() + data[offset + value.nbytes : offset + size])
-    text = (folder / "broken.xml").read_text()
-    pattern = rf'(<layer id="{constant.id}" .*?offset=")\d+'
-    (folder / "broken.xml").write_text(re.sub(pattern, rf"\g<1>{len(data)}", text, count=1, flags=re.DOTALL))
-    return layer.name
-
-
-def broken_copy(folder: Path, tmp_path: Path) -> tuple[list[Layer], Callable[[Layer], Layer]]:
-    """Copy the paged form as broken.xml. Return its matrix products, and a function that returns the Const of one."""
-    for suffix in (".xml", ".bin"):
-        shutil.copy(folder / f"paged{suffix}", tmp_path / f"broken{suffix}")
-    model = irrun.read_model(tmp_path / "broken.xml")
-
-    def weight(product: Layer) -> Layer:
-        feed = model.feeds[product.id][1]
-        assert feed is not None
-        return model.layers[feed[0]]
-
-    return [model.layers[id] for id in model.order if model.layers[id].type == "MatMul"], weight
-
-
-def named_cause(folder: Path, tmp_path: Path) -> tuple[str | None, str]:
-    fault = serving(str(folder / "stateful.xml"), str(tmp_path / "broken.xml")).schedules[0].fault
-    assert fault is not None
-    return fault.layer, fault.cause or ""
+    x = b.Gather(weights(vocabulary, width, scale=1), b.Unsqueeze(given["input_ids"], 1), 0)
+    for layer in range(layers):
+        normal = b.MVN(x, [-1], eps=1e-5, eps_mode="inside_sqrt", normalize_variance=True)
+        rows = [b.MatMul(normal, weights(width, width), transpose_b=True) for _ in "qkv"]
+        rows = [b.Reshape(row, [0, 0, heads, size], special_zero=True) for row in rows]
+        angles = b.Multiply(b.Unsqueeze(b.Convert(given["position_ids"], destination_type="f32"), [1, 2, 3]), 0.1)
+        rows[:2] = (b.Add(b.Multiply(row, b.Cos(angles)), b.Multiply(row, b.Sin(angles))) for row in rows[:2])
+        flat = [b.Reshape(row, [0, -1], special_zero=True) for row in rows]
+        caches = [b.parameter([None] * 4, "dynamic", name=f"{kind}_cache.{layer}") for kind in ("key", "value")]
+        given |= {f"{kind}.{layer}": cache for kind, cache in zip("kv", caches)}
+        options = {**OFF, "scale": np.float32(size**-0.5), "max_context_len": given["max_context_len"]}
+        tables = [given[port.name] for port in PagedAttentionExtension.inputs[5:9]]
+        merged = b.PagedAttentionExtension(*flat, *caches, *tables, *options.values(), name=f"attention.{layer}")[0]
+        x = b.Add(x, b.MatMul(b.Unsqueeze(merged, 1), weights(width, width), transpose_b=True))
+        up = b.Tanh(b.MatMul(x, weights(width, width)))
+        x = b.Add(x, b.MatMul(up, weights(width, width)))
+    logits = b.MatMul(x, weights(vocabulary, width, scale=1), transpose_b=True)
+    return b.model({"logits": logits}, inputs=list(given.values()), name="paged decoder")
