@@ -12,9 +12,9 @@ from irrun.fast.functions import Number
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, compiled
 from irrun.fast.machine.sharing import share
-from irrun.fast.panels import FEW_ROWS, WIDTH, after, finish, multiply_panels
+from irrun.fast.panels import WIDTH, after, finish, multiply_panels
 from irrun.kernels.matmul import ConstantForm
-from irrun.opdef import Call, Epilogue, Stored
+from irrun.opdef import FEW_ROWS, Call, Epilogue, Stored
 
 __all__ = ["PackedCodes"]
 

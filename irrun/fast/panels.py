@@ -13,7 +13,6 @@ from irrun.fast.machine.processor import ROWS, VECTORS, compiled
 from irrun.opdef import Epilogue
 
 __all__ = [
-    "FEW_ROWS",
     "MAX_CACHED_ROWS",
     "MAX_SUMMED_ROWS",
     "WIDTH",
@@ -25,8 +24,6 @@ __all__ = [
     "multiply_part",
 ]
 
-FEW_ROWS: Final = 64
-"""With fewer rows, threads share the columns of a product, not its rows."""
 _FOUR_PANELS: Final = 4 * VECTORS
 """Vectors of four panels."""
 MAX_SUMMED_ROWS: Final = 768

@@ -12,12 +12,13 @@ from irrun.base.thresholds import least
 from irrun.fast.codes import PackedCodes
 from irrun.fast.machine.processor import HALVES, ROWS
 from irrun.fast.machine.sharing import share
-from irrun.fast.panels import FEW_ROWS, WIDTH, after, multiply_part
+from irrun.fast.panels import WIDTH, after, multiply_part
 from irrun.fast.precision.bf16 import multiply_rounded, rounded_panels
 from irrun.kernels.blocks import BLOCK_BYTES, SMALL_BLOCK_BYTES, each_block, within
 from irrun.kernels.matmul import ConstantForm, UnpackedConstant, cuts
 from irrun.kernels.threads import shared
 from irrun.opdef import (
+    FEW_ROWS,
     Call,
     Calls,
     Epilogue,

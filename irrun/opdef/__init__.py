@@ -11,6 +11,7 @@ from irrun.diagnostics import Refused
 from irrun.opdef.attributes import Attribute, attr
 from irrun.opdef.inputs import Input, arity, opt, ports, variadic
 from irrun.opdef.kernel import (
+    FEW_ROWS,
     PRECISIONS,
     AxisRole,
     Call,
@@ -36,9 +37,9 @@ from irrun.opdef.values import CHANNELS_LAST, ORDER, Value, few
 from irrun.opdef.variables import Variables, read_only
 
 __all__ = [
-    "CHANNELS_LAST", "ORDER", "PRECISIONS", "RELEASES", "SPECIFICATION", "Attribute", "AxisRole", "Body", "Call",
-    "Calls", "Change", "Epilogue", "Formula", "Index", "Input", "Joins", "Kernel", "OnTileReady", "Op", "Operands",
-    "Packing", "Precision", "Refused", "Request", "Revision", "Site", "Stored", "Stream", "Value", "Variables",
-    "all_ops", "arity", "attr", "few", "find", "ignore_tile", "is_custom", "labels", "named", "op", "opt", "ports",
-    "read_only", "released", "resolve", "variadic",
+    "CHANNELS_LAST", "FEW_ROWS", "ORDER", "PRECISIONS", "RELEASES", "SPECIFICATION", "Attribute", "AxisRole", "Body",
+    "Call", "Calls", "Change", "Epilogue", "Formula", "Index", "Input", "Joins", "Kernel", "OnTileReady", "Op",
+    "Operands", "Packing", "Precision", "Refused", "Request", "Revision", "Site", "Stored", "Stream", "Value",
+    "Variables", "all_ops", "arity", "attr", "few", "find", "ignore_tile", "is_custom", "labels", "named", "op", "opt",
+    "ports", "read_only", "released", "resolve", "variadic",
 ]  # fmt: skip

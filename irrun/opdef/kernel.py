@@ -11,6 +11,7 @@ import numpy as np
 from irrun.opdef.values import Value
 
 __all__ = [
+    "FEW_ROWS",
     "PRECISIONS",
     "AxisRole",
     "Call",
@@ -81,13 +82,15 @@ class Call(NamedTuple):
     function: Callable[..., object]
     arguments: tuple[Any, ...]
     size: int
-    """The rows of a matrix, or its columns if the matrix has few rows."""
+    """The rows of a matrix, or its columns if it has less than ``FEW_ROWS``."""
     unit: int = 1
     """Each part begins at a multiple of this number."""
 
 
 Calls = Sequence[Call]
 """Such calls, in turn."""
+FEW_ROWS: Final = 64
+"""A matrix with fewer rows has few: threads share the columns of a product, not its rows."""
 
 
 class Change(Protocol):

@@ -18,10 +18,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.fast.machine.sharing import InTurn, share_rows
-from irrun.fast.panels import FEW_ROWS
 from irrun.kernels.blocks import BLOCK_BYTES, blocks, each_block, scratch
-from irrun.opdef import Calls, Index, Kernel, Packing, Value
+from irrun.opdef import FEW_ROWS, Calls, Index, Kernel, Packing, Value
 from irrun.planning.flow import Context, Flow
 from irrun.planning.steps import Step
 
@@ -266,6 +264,8 @@ class _Group:
 
     def in_turn(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Have the threads do the machine code of the members for all rows, which are few, one after the other."""
+        from irrun.fast.machine.sharing import InTurn
+
         rows = slice(0, len(results[0]))
         if len(results[0]) * self.row_bytes > _MAX_KEPT_BYTES:
             InTurn(self.calls(self.registers(inputs, results, rows)), self.flops)()
@@ -287,6 +287,8 @@ class _Group:
 
     def share(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Have the threads share the machine code of all members."""
+        from irrun.fast.machine.sharing import share_rows
+
         count, row_bytes = len(results[0]), self.row_bytes
         for (rows,) in blocks((count,), row_bytes, max(_MAX_SHARED_BYTES, _MAX_BLOCK_ROWS * row_bytes)):
             registers, high = self.registers(inputs, results, rows), rows.stop - rows.start
