@@ -103,7 +103,7 @@ def test_a_faulty_harness_loses_exactly_the_cases_that_its_faults_touch(faulty: 
     assert found.count("passed") == len(cases) - len(TOUCHED)
     details = {result.name.split("/")[0]: result.detail for result in found.results.values()}
     assert details["Sinh-1"] == "no answer within 12 s"
-    assert "of memory, more than the 512.0 MiB allowed" in details["Cosh-1"]
+    assert "more than the 512.0 MiB that --max-memory allows" in details["Cosh-1"]
     assert details["SoftSign-9"].startswith("it was ended by SIGABRT")
     assert details["Tan-1"] == "it ended with status 3"
     assert details["Acosh-4"].startswith("it broke the protocol")

@@ -10,6 +10,7 @@ import numpy as np
 
 from irrun import build as b
 from irrun.growing.internal import OFF
+from irrun.opdef import FEW_ROWS
 
 __all__ = ["IN_BF16", "MODELS", "SPECIAL", "Draw"]
 
@@ -122,7 +123,7 @@ def _product(d: Draw) -> Node:
 
 def _rows(d: Draw) -> Node:
     """Products, normalisations and element-wise layers in turn, which are joined by rows."""
-    shape = [d.size(3) for _ in range(d.rng.integers(2))] + [d.size(100)]
+    shape = [d.size(3) for _ in range(d.rng.integers(2))] + [d.size(160, d.one(1, FEW_ROWS))]
     wide = d.one(d.size(100), 72, 96)
     x, size = d.input(*shape, wide, dynamic=0), wide
     kept = [(x, wide)]
