@@ -28,7 +28,7 @@ class RunNode:
     says the node computes; an engine also invents names, and does not name all layers. ``inputs`` are the producers:
     the name of a node, and the position of its output. ``precision`` is the element type in which the node computes,
     ``primitive`` the kernel, and ``order`` the position in the order of a run. ``microseconds`` are the times of the
-    runs; there are none for a node of which the engine measures no time, since it is not executed or too short.
+    runs. They are empty if the engine measures none: it does not execute the node, or the node takes too little time.
     """
 
     name: str

@@ -96,7 +96,7 @@ class _Files:
                 yield f'input {position} reads "{_label(*second)}", in the reference "{_label(*first)}"'
 
     def _is_other(self, first: tuple[Node, int], second: tuple[Node, int]) -> bool:
-        """Return whether two outputs of layers are no pair. Outputs without a pair are told apart by their names."""
+        """Return whether two outputs are no pair. Without a pair, the names of their layers decide."""
         own, other = (Place(node.name, port) for node, port in (first, second))
         if own in self.pairs:
             return self.pairs[own] != other

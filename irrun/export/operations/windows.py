@@ -131,7 +131,7 @@ def _transposed(call: Call, filters: str, kernel: list[int | None], groups: int)
 
 @converts("MaxPool", computes="i8 u8 f32 f64")
 def max_pool(call: Call) -> list[str]:
-    """MaxPool. Its indices are those of the whole tensor, of which the IR wants a part."""
+    """MaxPool. ONNX counts indices over the whole tensor, the IR from an axis on."""
     attributes = _windows(call, call.op.kernel)
     pads, kernel = attributes.get("pads", ()), list(call.op.kernel) * 2
     call.require(all(pad < k for pad, k in zip(pads, kernel)), f"pads {list(pads)} reach the size of the kernel")
