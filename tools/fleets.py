@@ -92,16 +92,23 @@ def descendants(pid: int) -> set[int]:
     return found - {pid}
 
 
-def workers(pid: int, word: str = "spawn_main") -> list[int]:
-    """Return the workers of a process: those of its descendants whose command line holds ``word``."""
-    found = []
-    for child in descendants(pid):
-        try:
-            if word in Path(f"/proc/{child}/cmdline").read_text():
-                found.append(child)
-        except OSError:
-            continue
+def workers(pid: int, seconds: float = 30) -> list[int]:
+    """Wait until a process has workers, descendants of it that multiprocessing has spawned, and return these.
+
+    A process has none for some milliseconds while it replaces a worker that was killed.
+    """
+    end = time.monotonic() + seconds
+    while not (found := [child for child in descendants(pid) if "spawn_main" in _command(child)]):
+        assert time.monotonic() < end, f"no workers after {seconds} s"
+        time.sleep(0.005)
     return found
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
 
 
 def wait_for_results(folder: Path, count: int, seconds: float = 300) -> None:
