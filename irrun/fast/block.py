@@ -6,6 +6,7 @@ matrix product depends. So ``multiply_block`` emits this one loop itself.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,6 +15,7 @@ from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import VECTOR, VECTORS, has
 
 __all__ = [
+    "CACHE_LINE_BYTES",
     "FORMS",
     "HALF",
     "WIDTH",
@@ -121,7 +123,7 @@ In the last form, four bytes of the other matrix, an f32 in other forms, are a p
 
 def _multiply_block(
     context: Any, rows: Any, vectors: Any, weights: Any, a: Any, lda: Any, b: Any, ldb: Any, c: Any, ldc: Any,
-    depth: Any, adds: Any,
+    depth: Any, adds: Any, ahead: Any,
 ) -> Any:  # fmt: skip
     """Multiply ``rows`` rows of ``a`` by panels of ``b``, and store the results in ``c`` or add them to it.
 
@@ -129,7 +131,7 @@ def _multiply_block(
     ones of a panel. ``a``, ``b`` and ``c`` are addresses. The rows of ``a`` and ``c`` are ``lda``
     and ``ldc`` floats apart. A panel has ``depth`` > 0 rows of ``VECTORS`` vectors, and the next panel begins ``ldb``
     bytes further. The dtype of the array ``weights``, of which nothing else matters, says how a panel is stored: see
-    ``FORMS``.
+    ``FORMS``. Meanwhile, several rows fetch into the cache ``depth`` lines of it from the address ``ahead`` on.
     """
     shape = literal(rows), literal(vectors)
     form = FORMS[weights.dtype.name]
@@ -138,7 +140,7 @@ def _multiply_block(
         _block(builder, shape, form, *arguments[3:])
         return context.get_dummy_value()
 
-    return types.void(rows, vectors, weights, a, lda, b, ldb, c, ldc, depth, adds), generate
+    return types.void(rows, vectors, weights, a, lda, b, ldb, c, ldc, depth, adds, ahead), generate
 
 
 multiply_block: Final[Callable[..., None]] = emitted(_multiply_block, prefer_literal=True)
@@ -146,9 +148,9 @@ multiply_block: Final[Callable[..., None]] = emitted(_multiply_block, prefer_lit
 
 def _block(
     builder: Any, shape: tuple[int, int], form: Form, a: ir.Value, lda: ir.Value, b: ir.Value,
-    ldb: ir.Value, c: ir.Value, ldc: ir.Value, depth: ir.Value, adds: ir.Value,
+    ldb: ir.Value, c: ir.Value, ldc: ir.Value, depth: ir.Value, adds: ir.Value, ahead: ir.Value,
 ) -> None:  # fmt: skip
-    for row, values in enumerate(_sums(builder, shape, form, a, lda, b, ldb, depth)):
+    for row, values in enumerate(_sums(builder, shape, form, a, lda, b, ldb, depth, ahead)):
         line = builder.add(c, builder.mul(ldc, int64(4 * row)))
         with builder.if_else(builder.trunc(adds, ir.IntType(1))) as (if_adds, if_stores):
             with if_adds:
@@ -169,6 +171,7 @@ def _sums(
     b: ir.Value,
     ldb: ir.Value,
     depth: ir.Value,
+    ahead: ir.Value | None = None,
 ) -> Sums:
     """Multiply rows by panels, and return the vectors of the results of each row: see ``_multiply_block``."""
     rows, count = shape
@@ -179,9 +182,11 @@ def _sums(
     k, address = builder.phi(_I64), builder.phi(_I64)
     sums = [[builder.phi(_FLOATS) for _ in range(count)] for _ in range(rows)]
     places = [builder.add(address, builder.mul(ldb, int64(panel))) for panel in range(-(-count // VECTORS))]
-    if rows == 1:
-        for place in places:
-            _fetch_ahead(builder, place, _row_bytes(form))
+    if rows == 1:  # it soon needs the next rows of its own panels
+        for place, line in itertools.product(places, range(0, _row_bytes(form), CACHE_LINE_BYTES)):
+            _fetch(builder, builder.add(place, int64(_FETCHED_AHEAD_BYTES + line)), _NEAREST)
+    elif ahead is not None:
+        _fetch(builder, builder.add(ahead, builder.mul(k, int64(CACHE_LINE_BYTES))), _SECOND_LEVEL)
     vectors = [vector for place in places for vector in widened(builder, form, place)]
     elements = [repeated(builder, builder.load(builder.gep(begin, [k]), align=4)) for begin in begins]
     added = form.add(builder, elements, vectors, sums)
@@ -198,17 +203,19 @@ def _sums(
     return added
 
 
-def _fetch_ahead(builder: Any, address: ir.Value, size: int) -> None:
-    """Have the processor fetch ``size`` bytes of memory, some distance after an address, into its cache."""
+def _fetch(builder: Any, address: ir.Value, level: int) -> None:
+    """Have the processor fetch the line of memory at an address into its cache of a level."""
     byte = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
     fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    hints = [ir.Constant(_I32, number) for number in (0, 3, 1)]  # to read, into all caches, data
-    for line in range(0, size, _CACHE_LINE_BYTES):
-        builder.call(fetch, [at(builder, address, int64(_FETCHED_AHEAD_BYTES + line), ir.IntType(8)), *hints])
+    hints = [ir.Constant(_I32, number) for number in (0, level, 1)]  # to read, into which caches, data
+    builder.call(fetch, [builder.inttoptr(address, byte), *hints])
 
 
-_CACHE_LINE_BYTES: Final = 64
+_NEAREST: Final = 3
+_SECOND_LEVEL: Final = 2
+"""Caches as LLVM numbers them."""
+CACHE_LINE_BYTES: Final = 64
 _FETCHED_AHEAD_BYTES: Final = 2048
 """How far ahead of a product memory is fetched: 16 rows of 64 columns in f16. The processor's own prefetching ends at
 each page."""

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from irrun.fast.block import HALF, WIDTH, multiply_block
+from irrun.fast.block import CACHE_LINE_BYTES, HALF, WIDTH, multiply_block
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import address_of, data_address, row_at
 from irrun.fast.machine.processor import ROWS, VECTORS, compiled
@@ -37,20 +37,22 @@ MAX_CACHED_ROWS: Final = 32 * ROWS
 def multiply_panel(
     panels: np.ndarray, a: int, lda: int, b: int, ldb: int, c: int, ldc: int, rows: int, depth: int, adds: bool
 ) -> None:
-    """Multiply rows by a panel (see ``multiply_block``)."""
+    """Multiply rows by a panel (see ``multiply_block``). Meanwhile, the next panel is fetched into the cache."""
+    ahead, end = b + ldb, b + ldb + depth * panels.strides[1]
     while rows >= ROWS:
-        multiply_block(ROWS, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds)
+        multiply_block(ROWS, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead)
         a, c, rows = a + 4 * ROWS * lda, c + 4 * ROWS * ldc, rows - ROWS
+        ahead = min(ahead + CACHE_LINE_BYTES * depth, end)
     if rows == 1:
-        multiply_block(1, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds)
+        multiply_block(1, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead)
     elif rows == 2:
-        multiply_block(2, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds)
+        multiply_block(2, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead)
     elif rows == 3:
-        multiply_block(3, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds)
+        multiply_block(3, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead)
     elif rows == 4:
-        multiply_block(4, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds)
+        multiply_block(4, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead)
     elif rows == 5:
-        multiply_block(5, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds)
+        multiply_block(5, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead)
 
 
 @compiled
@@ -59,10 +61,10 @@ def multiply_half(
 ) -> None:
     """Multiply rows by the first half of a panel (see ``multiply_block``)."""
     while rows >= ROWS:
-        multiply_block(ROWS, HALF, panels, a, lda, b, ldb, c, ldc, depth, adds)
+        multiply_block(ROWS, HALF, panels, a, lda, b, ldb, c, ldc, depth, adds, b)
         a, c, rows = a + 4 * ROWS * lda, c + 4 * ROWS * ldc, rows - ROWS
     for row in range(rows):
-        multiply_block(1, HALF, panels, a + 4 * row * lda, lda, b, ldb, c + 4 * row * ldc, ldc, depth, adds)
+        multiply_block(1, HALF, panels, a + 4 * row * lda, lda, b, ldb, c + 4 * row * ldc, ldc, depth, adds, b)
 
 
 _NO_MINIMUM: Final = np.float32(-np.inf)
@@ -135,7 +137,7 @@ def multiply_panels(
                 width = min(WIDTH, columns - column)
                 if height == 1 and column + 4 * WIDTH <= columns:
                     # a single row leaves registers for four panels, which are read from memory at the same time
-                    multiply_block(1, _FOUR_PANELS, panels, at, lda, b, ldb, c, ldc, end - begin, adds)
+                    multiply_block(1, _FOUR_PANELS, panels, at, lda, b, ldb, c, ldc, end - begin, adds, b)
                     width = 4 * WIDTH
                 elif width == WIDTH:
                     multiply_panel(panels, at, lda, b, ldb, c, ldc, height, end - begin, adds)
