@@ -13,21 +13,19 @@ from irrun.diagnostics import IrrunError
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Value
 from irrun.opdef.values import CONTENTS_LIMIT
+from irrun.surgery._transforms import TRANSFORMS, Rule, Tensor, ints, like
 
 __all__ = ["decomposed"]
 
-Tensor = Node | Output
-Rule = Callable[..., Tensor | Sequence[Tensor] | None]
-"""Takes an operation and its inputs, and returns its outputs; None if older operations cannot say them."""
 
-
-def decomposed(layer: Layer, op: Op, inputs: Sequence[Value | None]) -> Model | None:
-    """Return a model that computes the outputs of a layer from its inputs, or None if there is no decomposition.
+def decomposed(layer: Layer, op: Op, inputs: Sequence[Value | None], read: int) -> Model | None:
+    """Return a model that computes the first ``read`` outputs of a layer from its inputs, or None if there is no
+    decomposition into older operations that gives as many outputs.
 
     Its Parameters are the inputs that are not None, in order. An input of few known integers is a constant as well, as
     which the layers of the model read it.
     """
-    rule = _RULES.get(layer.type.lower())
+    rule = _RULES.get(f"{op.type}-{op.since}")
     if rule is None:
         return None
     parameters: list[Node] = []
@@ -45,15 +43,10 @@ def decomposed(layer: Layer, op: Op, inputs: Sequence[Value | None]) -> Model | 
         outputs = rule(op, *given)
         if outputs is None:
             return None
-        listed = [outputs] if isinstance(outputs, (Node, Output)) else list(outputs)
-        return b.model(listed, inputs=parameters, name=layer.name)
+        listed = [outputs] if isinstance(outputs, Output) else list(outputs)
+        return b.model(listed[:read], inputs=parameters, name=layer.name) if len(listed) >= read else None
     except IrrunError:  # an operation refuses these types or shapes
         return None
-
-
-def _like(x: Tensor, number: float) -> Node:
-    """Return a number of the type of ``x``."""
-    return b.constant(np.array(number), x.type)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -65,16 +58,16 @@ def _swish(op: Any, x: Tensor, beta: Tensor | None = None) -> Tensor:
 
 
 def _hswish(op: Any, x: Tensor) -> Tensor:
-    return b.Multiply(x, b.Divide(b.Clamp(b.Add(x, _like(x, 3)), min=0, max=6), _like(x, 6)))
+    return b.Multiply(x, b.Divide(b.Clamp(b.Add(x, like(x, 3)), min=0, max=6), like(x, 6)))
 
 
 def _hsigmoid(op: Any, x: Tensor) -> Tensor:
-    return b.Divide(b.Clamp(b.Add(x, _like(x, 3)), min=0, max=6), _like(x, 6))
+    return b.Divide(b.Clamp(b.Add(x, like(x, 3)), min=0, max=6), like(x, 6))
 
 
 def _soft_plus(op: Any, x: Tensor) -> Tensor:
     """Return log(1 + exp(x)) without an overflow: max(x, 0) + log(1 + exp(-|x|))."""
-    return b.Add(b.ReLU(x), b.Log(b.Add(b.Exp(b.Negative(b.Abs(x))), _like(x, 1))))
+    return b.Add(b.ReLU(x), b.Log(b.Add(b.Exp(b.Negative(b.Abs(x))), like(x, 1))))
 
 
 def _mish(op: Any, x: Tensor) -> Tensor:
@@ -82,11 +75,14 @@ def _mish(op: Any, x: Tensor) -> Tensor:
 
 
 def _gelu(op: Any, x: Tensor) -> Tensor:
+    if op.since == 2:
+        error = b.Erf(b.Multiply(x, like(x, np.sqrt(0.5))))
+        return b.Multiply(b.Multiply(x, like(x, 0.5)), b.Add(error, like(x, 1)))
     if op.approximation_mode == "erf":
         return b.Gelu(x, opset=2)
-    cubic = b.Multiply(b.Power(x, _like(x, 3)), _like(x, 0.044715))
-    inner = b.Multiply(b.Add(x, cubic), _like(x, np.sqrt(2 / np.pi)))
-    return b.Multiply(b.Multiply(x, _like(x, 0.5)), b.Add(b.Tanh(inner), _like(x, 1)))
+    cubic = b.Multiply(b.Power(x, like(x, 3)), like(x, 0.044715))
+    inner = b.Multiply(b.Add(x, cubic), like(x, np.sqrt(2 / np.pi)))
+    return b.Multiply(b.Multiply(x, like(x, 0.5)), b.Add(b.Tanh(inner), like(x, 1)))
 
 
 def _log_softmax(op: Any, x: Tensor) -> Tensor:
@@ -99,17 +95,27 @@ def _softmax(op: Any, x: Tensor) -> Tensor | None:
     return None if x.shape.rank is None else b.SoftMax(x, axis=op.axis % x.shape.rank, opset=1)
 
 
-def _reduce_l1(op: Any, x: Tensor, axes: Tensor) -> Tensor:
-    return b.ReduceSum(b.Abs(x), axes, keep_dims=op.keep_dims)
+def _is_narrow(x: Tensor) -> bool:
+    """Return whether an intermediate result in the type of ``x`` may overflow or lose most of its digits."""
+    return x.type.bits < (16 if x.type.kind == "float" else 8)
 
 
-def _reduce_l2(op: Any, x: Tensor, axes: Tensor) -> Tensor:
-    return b.Sqrt(b.ReduceSum(b.Multiply(x, x), axes, keep_dims=op.keep_dims))
+def _norm(of: Callable[[Tensor], Tensor], end: Callable[[Tensor], Tensor]) -> Rule:
+    """Return the rule that a norm is ``end`` of the sum of ``of``, in f32 for floats of 16 bits."""
+
+    def rule(op: Any, x: Tensor, axes: Tensor) -> Tensor | None:
+        if _is_narrow(x) or ints(axes) == ():
+            return None
+        wide = b.Convert(x, destination_type="f32") if x.type.kind == "float" and x.type.bits < 32 else x
+        total = end(b.ReduceSum(of(wide), axes, keep_dims=op.keep_dims))
+        return total if wide is x else b.Convert(total, destination_type=x.type)
+
+    return rule
 
 
 def _slice(op: Any, x: Tensor, start: Tensor, stop: Tensor, step: Tensor, axes: Tensor | None = None) -> Tensor | None:
     """Return StridedSlice, which has one entry for each axis. The axes and steps must be known, and steps positive."""
-    steps, known = _ints(step), None if axes is None else _ints(axes)
+    steps, known = ints(step), None if axes is None else ints(axes)
     rank = x.shape.rank
     if steps is None or min(steps, default=1) < 0 or rank is None or (axes is not None and known is None):
         return None
@@ -128,17 +134,12 @@ def _slice(op: Any, x: Tensor, start: Tensor, stop: Tensor, step: Tensor, axes: 
     )  # fmt: skip
 
 
-def _ints(x: Tensor) -> tuple[int, ...] | None:
-    output = x.output if isinstance(x, Node) else x
-    return output.value.ints()
-
-
 # ---------------------------------------------------------------------------------------------
 # opset 9 to 13
 
 
 def _soft_sign(op: Any, x: Tensor) -> Tensor:
-    return b.Divide(x, b.Add(b.Abs(x), _like(x, 1)))
+    return b.Divide(x, b.Add(b.Abs(x), like(x, 1)))
 
 
 def _is_nan(op: Any, x: Tensor) -> Tensor:
@@ -148,16 +149,16 @@ def _is_nan(op: Any, x: Tensor) -> Tensor:
 def _is_inf(op: Any, x: Tensor) -> Tensor:
     found = []
     if op.detect_positive:
-        found.append(b.Equal(x, _like(x, np.inf)))
+        found.append(b.Equal(x, like(x, np.inf)))
     if op.detect_negative:
-        found.append(b.Equal(x, _like(x, -np.inf)))
+        found.append(b.Equal(x, like(x, -np.inf)))
     if not found:
-        return b.Less(x, _like(x, -np.inf))
+        return b.Less(x, like(x, -np.inf))
     return found[0] if len(found) == 1 else b.LogicalOr(*found)
 
 
-def _is_finite(op: Any, x: Tensor) -> Tensor:
-    return b.Less(b.Abs(x), _like(x, np.inf))
+def _is_finite(op: Any, x: Tensor) -> Tensor | None:
+    return None if _is_narrow(x) else b.Less(b.Abs(x), like(x, np.inf))
 
 
 def _interpolate(op: Any, x: Tensor, sizes: Tensor, axes: Tensor | None = None) -> Tensor | None:
@@ -185,9 +186,11 @@ def _group_normalization(op: Any, x: Tensor, scale: Tensor, bias: Tensor) -> Ten
 
 
 def _logical(name: str) -> Rule:
-    """Return the rule that an operation on bits is a logical one if its inputs are booleans."""
+    """Return the rule that an operation on bits is a logical one if its inputs are booleans; ~x is -1 - x otherwise."""
 
     def rule(op: Any, *inputs: Tensor) -> Tensor | None:
+        if len(inputs) == 1 and inputs[0].type.kind == "int":
+            return b.Subtract(like(inputs[0], -1), inputs[0])
         if any(x.type.kind != "boolean" for x in inputs):
             return None
         more = {"auto_broadcast": op.auto_broadcast} if len(inputs) > 1 else {}
@@ -202,12 +205,15 @@ def _attention(
 ) -> Tensor | None:  # fmt: skip
     """Return softmax(query · key * scale + mask) · value. Without a mask, causal attention masks by position."""
     size = query.shape.dims[-1].value if query.shape.dims else None
-    if sink is not None or (scale is None and not size):
+    if sink is not None or (scale is None and query.shape.rank is None):
         return None
-    if scale is None:
-        factor: Tensor = _like(query, 1 / np.sqrt(size or 1))
+    if scale is not None:
+        factor: Tensor = b.Reshape(scale, b.constant(np.zeros(0, np.int64)), special_zero=False)
+    elif size:
+        factor = like(query, 1 / np.sqrt(size))
     else:
-        factor = b.Reshape(scale, b.constant(np.zeros(0, np.int64)), special_zero=False)
+        size = b.Convert(b.Gather(b.ShapeOf(query), [-1], 0, opset=7), destination_type=query.type)
+        factor = b.Power(size, like(query, -0.5))
     weights = b.MatMul(b.Multiply(query, factor), key, transpose_a=False, transpose_b=True)
     if op.causal:
         counts = [b.Gather(b.ShapeOf(x), -2 % (x.shape.rank or 1), 0, opset=1) for x in (query, key)]
@@ -215,7 +221,7 @@ def _attention(
         mask = b.LessEqual(columns, b.Unsqueeze(rows, [1]))
     if mask is not None:
         if mask.type.kind == "boolean":
-            mask = b.Select(mask, _like(query, 0), _like(query, -np.inf))
+            mask = b.Select(mask, like(query, 0), like(query, -np.inf))
         weights = b.Add(weights, mask)
     rank = weights.shape.rank
     if rank is None:
@@ -235,13 +241,6 @@ def _convert_promote_types(op: Any, x: Tensor, y: Tensor) -> Sequence[Tensor]:
     return [b.Convert(one, destination_type=output.type) for one, output in zip((x, y), types)]
 
 
-def _bag(name: str) -> Rule:
-    def rule(op: Any, *inputs: Tensor | None) -> Tensor | None:
-        return getattr(b, name)(*inputs) if op.reduction == "sum" else None
-
-    return rule
-
-
 def _search_sorted(op: Any, sequence: Tensor, values: Tensor) -> Tensor:
     """Return how many elements of its row are less than each value (or equal to it, with ``right_mode``)."""
     compare = b.LessEqual if op.right_mode else b.Less
@@ -258,38 +257,54 @@ def _slice_scatter(op: Any, x: Tensor, updates: Tensor, *bounds: Tensor | None) 
     return b.Reshape(b.ScatterUpdate(*flat, 0), shape, special_zero=False)
 
 
+def _atan2(op: Any, y: Tensor, x: Tensor) -> Tensor | None:
+    """Return the arc tangent of y / x, and ±π more left of the y axis. The sign of zeros counts."""
+    if y.type.kind != "float":
+        return None
+
+    def is_negative(number: Tensor) -> Tensor:
+        return b.LogicalOr(b.Less(number, like(y, 0)), b.Less(b.Divide(like(y, 1), number), like(y, 0)))
+
+    far = b.LogicalAnd(*(b.Equal(b.Abs(number), like(y, np.inf)) for number in (y, x)))
+    near = b.LogicalAnd(*(b.Equal(number, like(y, 0)) for number in (y, x)))
+    ratio = b.Select(far, b.Multiply(b.Sign(y), b.Sign(x)), b.Select(near, b.Multiply(y, x), b.Divide(y, x)))
+    half = b.Select(is_negative(y), like(y, -np.pi), like(y, np.pi))
+    return b.Add(b.Atan(ratio), b.Select(is_negative(x), half, like(y, -0.0)))
+
+
 def _identity(op: Any, x: Tensor) -> Tensor:
     return b.Convert(x, destination_type=x.type)
 
 
 _RULES: Final[Mapping[str, Rule]] = {
-    "bitwiseand": _logical("LogicalAnd"),
-    "bitwisenot": _logical("LogicalNot"),
-    "bitwiseor": _logical("LogicalOr"),
-    "bitwisexor": _logical("LogicalXor"),
-    "convertpromotetypes": _convert_promote_types,
-    "embeddingbagoffsets": _bag("EmbeddingBagOffsetsSum"),
-    "embeddingbagpacked": _bag("EmbeddingBagPackedSum"),
-    "gelu": _gelu,
-    "groupnormalization": _group_normalization,
-    "hsigmoid": _hsigmoid,
-    "hswish": _hswish,
-    "identity": _identity,
-    "interpolate": _interpolate,
-    "isfinite": _is_finite,
-    "isinf": _is_inf,
-    "isnan": _is_nan,
-    "logsoftmax": _log_softmax,
-    "mish": _mish,
-    "reducel1": _reduce_l1,
-    "reducel2": _reduce_l2,
-    "scaleddotproductattention": _attention,
-    "searchsorted": _search_sorted,
-    "slice": _slice,
-    "slicescatter": _slice_scatter,
-    "softmax": _softmax,
-    "softplus": _soft_plus,
-    "softsign": _soft_sign,
-    "swish": _swish,
+    **TRANSFORMS,
+    "Atan2-17": _atan2,
+    "BitwiseAnd-13": _logical("LogicalAnd"),
+    "BitwiseNot-13": _logical("LogicalNot"),
+    "BitwiseOr-13": _logical("LogicalOr"),
+    "BitwiseXor-13": _logical("LogicalXor"),
+    "ConvertPromoteTypes-14": _convert_promote_types,
+    "Gelu-2": _gelu,
+    "Gelu-7": _gelu,
+    "GroupNormalization-12": _group_normalization,
+    "HSigmoid-5": _hsigmoid,
+    "HSwish-4": _hswish,
+    "Identity-16": _identity,
+    "Interpolate-11": _interpolate,
+    "IsFinite-10": _is_finite,
+    "IsInf-10": _is_inf,
+    "IsNaN-10": _is_nan,
+    "LogSoftmax-5": _log_softmax,
+    "Mish-4": _mish,
+    "ReduceL1-4": _norm(b.Abs, lambda total: total),
+    "ReduceL2-4": _norm(lambda x: b.Multiply(x, x), b.Sqrt),
+    "ScaledDotProductAttention-13": _attention,
+    "SearchSorted-15": _search_sorted,
+    "Slice-8": _slice,
+    "SliceScatter-15": _slice_scatter,
+    "SoftMax-8": _softmax,
+    "SoftPlus-4": _soft_plus,
+    "SoftSign-9": _soft_sign,
+    "Swish-4": _swish,
 }
-"""The decomposition of each operation, by type in lower case."""
+"""The decomposition of each version of an operation."""

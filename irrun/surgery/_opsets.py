@@ -21,6 +21,7 @@ from irrun.surgery._decompositions import decomposed
 from irrun.surgery._models import rebuilt, refused
 from irrun.surgery._splicing import spliced
 from irrun.surgery._unused import drop_unused
+from irrun.types import PartialShape
 
 __all__ = ["downgrade", "upgrade"]
 
@@ -49,7 +50,7 @@ def downgrade(model: Model | PathLike, opset: int, lacks: Lacks | None = None) -
     before, after = settled(model), settled(older)
     for (id, position), value in before.items():
         now = after.get((id, position))
-        if id in older.layers and (now is None or now.type is not value.type or str(now.shape) != str(value.shape)):
+        if id in older.layers and (now is None or now.type is not value.type or not _is_alike(now.shape, value.shape)):
             layer = model.layers[id]
             if len(older.layers[id].outputs) < len(layer.outputs):
                 continue  # several layers compute the outputs
@@ -58,6 +59,13 @@ def downgrade(model: Model | PathLike, opset: int, lacks: Lacks | None = None) -
             message += f"{now.type} {now.shape} in {version}" if now else f"nothing in {version}"
             raise refused(model, message, f"replace the layer, or choose an opset later than {opset}", layer)
     return older
+
+
+def _is_alike(one: PartialShape, other: PartialShape) -> bool:
+    """Return whether two shapes have one rank and the same known dims."""
+    if one.dims is None or other.dims is None:
+        return one.dims is other.dims
+    return [dim.value for dim in one.dims] == [dim.value for dim in other.dims]
 
 
 def upgrade(model: Model | PathLike) -> Model:
@@ -103,13 +111,15 @@ def _decomposed(model: Model, trace: Trace, layer: Layer, sets: _Sets) -> Model 
     """Return what computes the same as a layer in older operations, or None if irrun knows no such decomposition."""
     op = trace.ops[layer.id]
     inputs = [None if feed is None else trace.values.get(feed) for feed in model.feeds[layer.id]]
-    part = None if op is None else decomposed(layer, op, inputs)
+    taken = {feed for feeds in model.feeds.values() for feed in feeds}
+    read = max([at + 1 for at in range(len(layer.outputs)) if (layer.id, at) in taken], default=1)
+    part = None if op is None else decomposed(layer, op, inputs, read)
     if part is None:
         return None
     results = [part.feeds[result.id][0] for result in part.results]
     values = Trace(part).values
     types = [values[feed].type for feed in results if feed is not None]
-    if types != [trace.values[layer.id, at].type for at in range(len(layer.outputs))]:
+    if types != [trace.values[layer.id, at].type for at in range(read)]:
         return None
     written = {inside.id: inside if own is None else _explicit(inside, type(own)) for inside, own, _ in bind_all(part)}
     try:
@@ -157,6 +167,9 @@ def _older(model: Model, layer: Layer, sets: _Sets) -> Layer:
     attributes = _attributes(layer, op, cls)
     if isinstance(attributes, str):
         message = f'{later} "{layer.name}" has {attributes}, which {cls.type}-{cls.since} cannot say'
+        raise refused(model, message, help, layer)
+    if cls.outputs != type(op).outputs:
+        message = f'{later} "{layer.name}" has {type(op).outputs} outputs; {cls.type}-{cls.since} has {cls.outputs}'
         raise refused(model, message, help, layer)
     older = replace(layer, version=f"opset{cls.since}", attributes=attributes)
     _, problems = bind(model, older)

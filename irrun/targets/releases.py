@@ -78,6 +78,11 @@ def _exceptions() -> dict[str, list[tuple[int, int, str | None]]]:
     return {type.lower(): rows for type, rows in table()["operations"].items()}
 
 
+_OPSET_OF_2021: Final = 7
+_IR_OF_2021: Final = 10
+"""The newest operation set and the only IR version that OpenVINO 2021.4 reads. Each measured release also reads 11."""
+
+
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -120,7 +125,8 @@ def parse_target(text: str) -> Target:
             raise ValueError(f"{text!r}: {part} is no condition; write == or >= and a release, such as >=2022.1")
         fitting = tuple(r for r in fitting if _COMPARE[match[1]](version(r), version(match[2])))
     if not fitting:
-        raise ValueError(f"{text!r} names no measured release; these are {', '.join(RELEASES)}")
+        help = f"OpenVINO 2021.4 reads what `irrun edit --opset {_OPSET_OF_2021} --ir-version {_IR_OF_2021}` writes"
+        raise ValueError(f"{text!r} names no measured release; these are {', '.join(RELEASES)}. {help}")
     return Target(text, fitting)
 
 

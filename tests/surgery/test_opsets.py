@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,10 @@ def _x(*shape: int | str, type: str = "f32") -> b.Node:
 
 DYNAMIC = ("?", 4, "?", 3)
 SIZES = {"mode": "linear", "shape_calculation_mode": "sizes"}
+WINDOWS: dict[str, Any] = {
+    "kernel": [2, 2], "strides": [2, 2], "pads_begin": [1, 1], "pads_end": [1, 1], "auto_pad": "explicit",
+}  # fmt: skip
+ROUNDED = {**WINDOWS, "rounding_type": "ceil_torch"}
 CASES: dict[str, tuple[int, Callable[[], b.Node | b.Output], str]] = {
     "Swish": (3, lambda: b.Swish(_x(2, 3), 0.5), "Multiply Multiply Sigmoid"),
     "HSwish": (3, lambda: b.HSwish(_x(2, "?")), "Add Clamp Divide Multiply"),
@@ -36,6 +41,25 @@ CASES: dict[str, tuple[int, Callable[[], b.Node | b.Output], str]] = {
     "SoftMax": (7, lambda: b.SoftMax(_x(2, "?", 3), axis=-2), "SoftMax"),
     "ReduceL1": (3, lambda: b.ReduceL1(_x(2, 3), [1], keep_dims=True), "Abs ReduceSum"),
     "ReduceL2": (3, lambda: b.ReduceL2(_x(2, 3), [1], keep_dims=False), "Multiply ReduceSum Sqrt"),
+    "ReduceL2, f16": (3, lambda: b.ReduceL2(_x(2, 3, type="f16"), [1]), "Convert Convert Multiply ReduceSum Sqrt"),
+    "Gelu-2": (1, lambda: b.Gelu(_x(2, 3), opset=2), "Add Erf Multiply Multiply Multiply"),
+    "MaxPool": (7, lambda: b.MaxPool(_x(1, 2, 5, 6), opset=8, **WINDOWS)[0], "MaxPool"),
+    "RDFT": (
+        8,
+        lambda: b.RDFT(_x(2, "?", 6), [1, 2]),
+        "Add Concat DFT Divide Multiply Slice Unsqueeze",
+    ),
+    "IRDFT": (8, lambda: b.IRDFT(_x(2, 3, 4, 2), [0, 1]), "Gather IDFT Multiply Squeeze"),
+    "ScatterElementsUpdate": (
+        11,
+        lambda: b.ScatterElementsUpdate(_x(3, 2), [[-1, 0]], _x(1, 2), 0, use_init_val=False, opset=12),
+        "Add Convert Less ScatterElementsUpdate Select",
+    ),
+    "Pad": (
+        11,
+        lambda: b.Pad(_x(4, "?"), [-1, 2], [0, -1], np.float32(7), pad_mode="constant", opset=12),
+        "Pad StridedSlice",
+    ),
     "Slice": (
         7,
         lambda: b.Slice(_x(4, "?", 5), [1, -3], [4, 2**31], [2, 1], [2, 0]),
@@ -95,6 +119,41 @@ CASES: dict[str, tuple[int, Callable[[], b.Node | b.Output], str]] = {
         lambda: b.SliceScatter(_x(4, 5), _x(4, 2), [1], [5], [2], [1]),
         "Range ReduceProd Reshape Reshape Reshape Reshape Reshape ScatterUpdate ShapeOf Slice",
     ),
+    "EmbeddingBagOffsets, mean": (
+        14,
+        lambda: b.EmbeddingBagOffsets(_x(5, 2), [0, 1, 2], [0, 2, 2], reduction="mean"),
+        "Concat Convert Convert Divide EmbeddingBagOffsetsSum Maximum Reshape StridedSlice Subtract",
+    ),
+    "EmbeddingBagPacked, mean": (
+        14,
+        lambda: b.EmbeddingBagPacked(_x(5, 2), [[0, 1], [2, 3]], reduction="mean"),
+        "Convert Divide EmbeddingBagPackedSum Maximum",
+    ),
+    "AvgPool": (15, lambda: b.AvgPool(_x(1, 2, 5, 6), exclude_pad=True, dilations=[1, 1], **WINDOWS), "AvgPool"),
+    "AvgPool, ceil_torch": (
+        13,
+        lambda: b.AvgPool(_x(1, 2, 6, 6), exclude_pad=False, opset=14, **ROUNDED),
+        "AvgPool",
+    ),
+    "Squeeze": (14, lambda: b.Squeeze(_x(1, 2, 1), [0, 1], allow_axis_skip=True), "Reshape"),
+    "ScatterNDUpdate": (
+        14,
+        lambda: b.ScatterNDUpdate(_x(3, 4, "?"), [[0, -1], [2, 1], [0, 3]], _x(3, "?"), reduction="sub", opset=15),
+        "Add Add Add Broadcast Concat Concat Concat Concat Convert Convert Convert Gather Gather Gather Gather Less "
+        "Multiply Multiply Negative ReduceProd ReduceProd Reshape Reshape Reshape Reshape ScatterElementsUpdate "
+        "Select ShapeOf ShapeOf ShapeOf",
+    ),
+    "STFT": (
+        14,
+        lambda: b.STFT(_x(2, 9), _x(3), 5, 2, transpose_frames=True),
+        "Add Gather Multiply Pad RDFT Range Squeeze Subtract Transpose Unsqueeze",
+    ),
+    "OneHot": (
+        15,
+        lambda: b.OneHot([-1, 0, 5], 3, 2.0, 0.5, axis=-1, negative_indices_mode="normalize"),
+        "Add Convert Less OneHot Select",
+    ),
+    "BitwiseNot, integers": (12, lambda: b.BitwiseNot(_x(2, 3, type="i32")), "Subtract"),
     "Identity": (15, lambda: b.Identity(_x(2, 3)), "Convert"),
 }
 
@@ -149,6 +208,43 @@ def test_special_numbers() -> None:
     ]
 
 
+def _older(opset: int, node: b.Node | b.Output, *arrays: np.ndarray) -> np.ndarray:
+    """Return what the decomposition of a model with one output computes."""
+    older = surgery.downgrade(b.model({"y": node}), opset)
+    return irrun.run(older, list(arrays))["y"]
+
+
+def test_the_angles_of_zeros_and_infinities() -> None:
+    """Atan2 as C99 defines it for signed zeros and infinities."""
+    special = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, 1e-30, -1e-30], np.float32)
+    y, x = np.meshgrid(special, special)
+    with np.errstate(all="ignore"):
+        found = _older(16, b.Atan2(_x(8, 8), _x(8, 8)), y, x)
+    np.testing.assert_allclose(found, np.arctan2(y, x), rtol=1e-6)
+    assert (np.signbit(found) == np.signbit(np.arctan2(y, x))).all()
+
+
+def test_fourier_transforms_of_other_sizes() -> None:
+    """RDFT and IRDFT that cut and pad their axes, where OpenVINO is wrong (departures rdft_size and irdft_one)."""
+    random = np.random.default_rng(0)
+    real = random.standard_normal((2, 3, 6)).astype(np.float32)
+    found = _older(8, b.RDFT(_x(2, 3, 6), [-2, 2], [4, 7]), real)
+    np.testing.assert_allclose(found[..., 0] + 1j * found[..., 1], np.fft.rfft2(real, (4, 7)), atol=1e-5)
+    parts = random.standard_normal((3, 4, 2)).astype(np.float32)
+    whole = parts[..., 0] + 1j * parts[..., 1]
+    for size in (3, 5, 6, 8, 9):
+        found = _older(8, b.IRDFT(_x(3, 4, 2), [0, 1], [-1, size]), parts)
+        np.testing.assert_allclose(found, np.fft.irfft2(whole, (3, size)), atol=1e-6)
+
+
+def test_windows_that_begin_in_the_pads() -> None:
+    """Of 3 elements, windows of 1 with step 2 and a pad at the end, ceil has a window in the pad; ceil_torch has none."""
+    array = np.arange(1, 4, dtype=np.float32).reshape(1, 1, 3)
+    one = {**ROUNDED, "kernel": [1], "strides": [2], "pads_begin": [0], "pads_end": [1]}
+    for node in (b.MaxPool(_x(1, 1, 3), opset=14, **one)[0], b.AvgPool(_x(1, 1, 3), exclude_pad=True, **one)):
+        assert _older(13, node, array).tolist() == [[[1, 3]]]
+
+
 def test_decompositions_in_bodies_and_states() -> None:
     """A decomposed layer in a Loop, one whose value is a state, and one whose inputs are decomposed themselves."""
     x = b.parameter([2, "?"], name="x")
@@ -169,7 +265,12 @@ def test_decompositions_in_bodies_and_states() -> None:
         (lambda: b.BitwiseAnd(_x(2, type="i32"), _x(2, type="i32")), 12, 'BitwiseAnd "y" needs opset13'),
         (lambda: b.Slice(_x(4), [3], [0], [-1]), 7, 'Slice "y" needs opset8'),
         (lambda: b.Inverse(_x(2, 2), adjoint=False), 13, 'Inverse "y" needs opset14'),
-        (lambda: b.EmbeddingBagPacked(_x(5, 2), [[0]], reduction="mean"), 14, 'EmbeddingBagPacked "y" needs opset15'),
+        (lambda: b.ScatterElementsUpdate(_x(3), [0, 0], _x(2), 0, reduction="sum"), 11, "has reduction=.sum., which"),
+        (
+            lambda: b.AvgPool(_x(1, 2, "?", 4), exclude_pad=True, **ROUNDED),
+            13,
+            "rounding_type=.ceil_torch. should be one of",
+        ),
     ],
 )
 def test_layers_that_older_operation_sets_cannot_say(build, opset, said) -> None:
