@@ -178,11 +178,11 @@ def compile(
       the other plan and its memory. ``exact`` implies it.
     - ``repeatable`` computes each run alike, whatever ran before. Otherwise a model with dynamic shapes is planned
       again for shapes that recur, which is faster, but may round differently.
-    - ``precision`` is that of the operands of matrix products and convolutions whose matrix or filters are constant.
-      ``f32`` is the default. ``bf16`` rounds both operands to bf16, and sums in f32: see docs/performance.md for times
-      and errors. A processor without instructions for bf16 computes the same, within rounding of the sums. Everything
-      else stays in f32: weights of the file in integers, depthwise convolutions, products of two values and recurrent
-      layers. ``auto`` is ``bf16`` on a processor with AVX512-BF16, else ``f32``.
+    - ``precision`` is that of the operands of attention, and of matrix products and convolutions whose matrix or
+      filters are constant. ``f32`` is the default. ``bf16`` rounds both operands to bf16, and sums in f32: see
+      docs/performance.md for times and errors. A processor without instructions for bf16 computes the same, within
+      rounding of the sums. Everything else stays in f32: weights of the file in integers, depthwise convolutions,
+      MatMul of two values and recurrent layers. ``auto`` is ``bf16`` on a processor with AVX512-BF16, else ``f32``.
     - ``copy_weights`` reads the .bin into memory, so that the file may be changed while the model is in use.
 
     Raises ReadError or ModelError if the model cannot be read or planned, UnsupportedError if irrun does not know one

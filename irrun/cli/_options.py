@@ -162,8 +162,8 @@ precision_option: Final = click.option(
     type=click.Choice(PRECISIONS),
     default="f32",
     show_default=True,
-    help="bf16 rounds what products and convolutions with constant weights multiply; auto does so on processors that "
-    "have instructions for it.",
+    help="bf16 rounds what attention, products and convolutions with constant weights multiply; auto does so on "
+    "processors that have instructions for it.",
 )
 
 

@@ -9,13 +9,14 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from irrun.fast.few_queries import MAX_QUERIES, attend_in_place
+from irrun.fast.attention_block import as_columns, weigh_pairs, weigh_vectors
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import address_of, data_address, row_at
-from irrun.fast.machine.processor import ROWS, compiled
+from irrun.fast.machine.processor import ROWS, VECTOR, compiled
 from irrun.fast.machine.sharing import share
-from irrun.fast.normalization import weigh
 from irrun.fast.panels import MAX_SUMMED_ROWS, WIDTH, multiply_half, multiply_panel
+from irrun.fast.precision.pairs import GROUP, interleave, round_groups
+from irrun.fast.tokens.few_queries import attend_in_place
 from irrun.kernels import attention as by_numpy
 from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.threads import threads
@@ -24,8 +25,9 @@ from irrun.opdef import Kernel, OnTileReady, Request, ignore_tile
 __all__ = ["attention", "offer"]
 
 _ONE: Final = np.float32(1)
+_ZERO: Final = np.float32(0)
 _HIDDEN: Final = np.float32(-np.inf)
-_MAX_CACHED_QUERIES: Final = 8 * ROWS
+_MAX_CACHED_QUERIES: Final = 10 * ROWS
 """Queries whose weights are in the cache at once."""
 
 
@@ -49,7 +51,7 @@ def offer(op: _Attention, request: Request) -> Kernel | None:
         *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile,
     ) -> np.ndarray:  # fmt: skip
         width = query.shape[-1]
-        if width and query.shape[-2] <= MAX_QUERIES and not op.causal:
+        if width and query.shape[-2] <= by_numpy.FEW_QUERIES and not op.causal:
             whole = np.empty((*query.shape[:-1], value.shape[-1]), np.float32) if out is None else out
             factor = float(width) ** -0.5 if scale is None else scale.item()
             if attend_in_place(query, key, value, mask, factor, whole):
@@ -80,11 +82,14 @@ def attention(
     even = heads % threads() == 0 or heads > _MANY_HEADS_PER_THREAD * threads()
     unit = max(queries if even else min(_MAX_CACHED_QUERIES, queries), 1)
     work, sizes = _WORK_PER_WEIGHT * heads * queries * keys, (query.shape[-1], queries, keys, width)
-    share(_attend, heads * queries, work, places, steps, np.float32(asked.scale), *sizes, asked.causal, unit=unit)
+    more = np.float32(asked.scale), *sizes, asked.causal
+    share(_attend, heads * queries, work, *_FORMS[asked.precision], places, steps, *more, unit=unit)
     report_in_blocks(whole, on_tile_ready)
     return whole
 
 
+_FORMS: Final = {"f32": (np.empty((0, 0, 0), np.float32), 1), "bf16": (np.empty((0, 0, 0), np.uint32), 2)}
+"""The first arguments of ``_attend`` for each precision of operands."""
 _MANY_HEADS_PER_THREAD: Final = 4
 """Heads for each thread, with more of which it does not matter that a thread has one more than another."""
 
@@ -141,63 +146,127 @@ def _sum(masks: Sequence[np.ndarray], keys: int) -> np.ndarray | None:
 
 @compiled
 def _attend(
-    places: np.ndarray, steps: np.ndarray, scale: Number, depth: int, queries: int, keys: int, width: int,
-    causal: bool, first: int, last: int,
+    form: np.ndarray, share: int, places: np.ndarray, steps: np.ndarray, scale: Number, depth: int, queries: int,
+    keys: int, width: int, causal: bool, first: int, last: int,
 ) -> None:  # fmt: skip
     """Compute the attention of the queries ``first`` to ``last``, counted over the heads.
 
-    ``places`` i64 [4 or 5, heads] holds the addresses of the matrices of f32 of each head: of the queries, the keys,
-    the values, the results and, if there is one, the mask that is added. ``steps`` i64 [4 or 5] says how many numbers
-    apart their rows are, which are contiguous. If ``causal``, a query sees the keys up to its own position.
+    The products are those of the form ``form.dtype``, of which a word of 32 bits holds ``share`` numbers: f32, or pairs
+    of bf16 (see ``block.FORMS``). ``places`` i64 [4 or 5, heads] holds the addresses of the matrices of f32 of each
+    head: of the queries, the keys, the values, the results and, if there is one, the mask that is added. ``steps`` i64
+    [4 or 5] says how many numbers apart their rows are, which are contiguous. If ``causal``, a query sees the keys up
+    to its own position.
     """
     panels, tall = -(-keys // WIDTH), min(_MAX_CACHED_QUERIES, queries, last - first)
-    columns, wide = panels * WIDTH, -(-width // WIDTH)
-    across = np.zeros((panels, depth, WIDTH), np.float32)
-    values = np.zeros((wide, keys, WIDTH), np.float32)
-    some = np.empty((tall, depth), np.float32)
+    columns, wide, words = panels * WIDTH, -(-width // WIDTH), -(-depth // share)
+    held = -(-depth // GROUP) * GROUP // share
+    across = np.zeros((panels, held, WIDTH), form.dtype)
+    values = np.zeros((wide, -(-keys // share), WIDTH), form.dtype)
+    some = np.zeros((max(tall, VECTOR), held), np.float32)
     weights = np.empty((tall, columns), np.float32)
     sums = np.empty((tall, wide * WIDTH), np.float32)
-    factors = np.empty(tall, np.float32)
+    factors, spare = np.empty(tall, np.float32), np.zeros((4, GROUP), np.float32)
+    # what is added to scores: zeros for the keys that a query sees, or its mask, and -Inf for the others
+    shown, masks = np.zeros(2 * columns, np.float32), np.empty((tall, columns), np.float32)
+    shown[columns:] = _HIDDEN
+    masks[:, keys:] = _HIDDEN
     for head in range(first // queries, -(-last // queries)):
         begin, end = max(first - head * queries, 0), min(last - head * queries, queries)
-        for j in range(keys):
-            key = row_at(places[1, head] + 4 * j * steps[1], depth)
-            for k in range(depth):
-                across[j // WIDTH, k, j % WIDTH] = key[k]
-        for panel in range(wide):
-            for j in range(keys):
-                _copy(
-                    places[2, head] + 4 * (j * steps[2] + panel * WIDTH),
-                    address_of(values) + 4 * (panel * keys + j) * WIDTH, min(WIDTH, width - panel * WIDTH), _ONE,
-                )  # fmt: skip
+        _hold_keys(places[1, head], 4 * steps[1], keys, depth, share, across, some, spare)
+        _hold_values(places[2, head], 4 * steps[2], keys, width, share, values, spare)
         for top in range(begin, end, tall):
             high = min(tall, end - top)
-            for i in range(high):
-                _copy(places[0, head] + 4 * (top + i) * steps[0], address_of(some) + 4 * i * depth, depth, scale)
+            a, lda = places[0, head] + 4 * top * steps[0], steps[0]
+            if share == 2:
+                for i in range(high):
+                    _hold(a + 4 * i * lda, address_of(some) + 4 * i * held, depth, share, address_of(spare))
+                a, lda = address_of(some), held
             seen = min(keys, top + high) if causal else keys
             for panel in range(-(-seen // WIDTH)):
-                b = address_of(across) + panel * across.strides[0]
-                c = address_of(weights) + 4 * panel * WIDTH
-                multiply_panel(across, address_of(some), depth, b, 0, c, columns, high, depth, False)
+                b, c = address_of(across) + panel * across.strides[0], address_of(weights) + 4 * panel * WIDTH
+                multiply_panel(across, a, lda, b, across.strides[0], c, columns, high, words, False)
+            if len(places) == 5:
+                for i in range(high):
+                    _copy(places[4, head] + 4 * (top + i) * steps[4], address_of(masks) + 4 * i * columns, keys, _ONE)
             for i in range(high):
-                row = row_at(address_of(weights) + 4 * i * columns, -(-seen // WIDTH) * WIDTH)
+                visible, place = min(keys, top + i + 1) if causal else keys, address_of(weights) + 4 * i * columns
+                mask = address_of(shown) + 4 * (columns - visible)
                 if len(places) == 5:
-                    _add(row, row_at(places[4, head] + 4 * (top + i) * steps[4], keys))
-                for j in range(min(keys, top + i + 1) if causal else keys, row.size):
-                    row[j] = _HIDDEN
-                factors[i] = _ONE / weigh(row)
-            for start in range(0, seen, MAX_SUMMED_ROWS):
-                count, at = min(MAX_SUMMED_ROWS, seen - start), address_of(weights) + 4 * start
+                    mask = address_of(masks) + 4 * i * columns
+                groups = -(-seen // GROUP)
+                if share == 2:
+                    factors[i] = _ONE / weigh_pairs(place, mask, scale, groups)
+                else:
+                    factors[i] = _ONE / weigh_vectors(place, mask, scale, groups)
+            count = -(-seen // share)
+            for start in range(0, count, MAX_SUMMED_ROWS):
+                rows, at = min(MAX_SUMMED_ROWS, count - start), address_of(weights) + 4 * start
                 for panel in range(wide):
                     b = address_of(values) + panel * values.strides[0] + 4 * start * WIDTH
                     c, ldc, adds = address_of(sums) + 4 * panel * WIDTH, wide * WIDTH, start > 0
                     if width - panel * WIDTH <= WIDTH // 2:
-                        multiply_half(values, at, columns, b, 0, c, ldc, high, count, adds)
+                        multiply_half(values, at, columns, b, 0, c, ldc, high, rows, adds)
                     else:
-                        multiply_panel(values, at, columns, b, 0, c, ldc, high, count, adds)
+                        multiply_panel(values, at, columns, b, 0, c, ldc, high, rows, adds)
             for i in range(high):
                 place = places[3, head] + 4 * (top + i) * steps[3]
                 _copy(address_of(sums) + 4 * i * wide * WIDTH, place, width, factors[i])
+
+
+@contracted
+def _hold(source: int, target: int, count: int, share: int, spare: int) -> None:
+    """Copy a row of numbers to the words of a form. ``spare`` is the address of ``GROUP`` numbers, zeros at the end."""
+    whole = count // GROUP if share == 2 else 0
+    if share == 2:
+        round_groups(source, target, whole)
+        if whole * GROUP < count:
+            _copy(source + 4 * whole * GROUP, spare, count - whole * GROUP, _ONE)
+            round_groups(spare, target + 4 * whole * VECTOR, 1)
+    else:
+        _copy(source, target, count, _ONE)
+
+
+@contracted
+def _hold_keys(
+    source: int, step: int, keys: int, depth: int, share: int, across: np.ndarray, some: np.ndarray, spare: np.ndarray
+) -> None:  # fmt: skip
+    """Fill panels, whose columns are keys. The rows of ``source`` are ``step`` bytes apart."""
+    held = some.shape[1]
+    for j in range(0, keys, VECTOR):
+        for n in range(VECTOR):
+            if j + n < keys:
+                place = address_of(some) + 4 * n * held
+                _hold(source + (j + n) * step, place, depth, share, address_of(spare))
+            else:
+                for k in range(held):
+                    some[n, k] = _ZERO
+        target = address_of(across) + j // WIDTH * across.strides[0] + 4 * (j % WIDTH)
+        for k in range(0, held, VECTOR):
+            as_columns(address_of(some) + 4 * k, 4 * held, target + 4 * k * WIDTH, 4 * WIDTH)
+
+
+@contracted
+def _hold_values(
+    source: int, step: int, keys: int, width: int, share: int, values: np.ndarray, spare: np.ndarray
+) -> None:  # fmt: skip
+    """Fill panels, whose rows are values. The rows of ``source`` are ``step`` bytes apart."""
+    one, other, zeros = address_of(spare) + 4 * GROUP, address_of(spare) + 8 * GROUP, address_of(spare) + 12 * GROUP
+    for j in range(0, keys, share):
+        row, target = source + j * step, address_of(values) + 4 * (j // share) * WIDTH
+        if share == 1:
+            for panel in range(len(values)):
+                _copy(
+                    row + 4 * panel * WIDTH, target + panel * values.strides[0], min(WIDTH, width - panel * WIDTH), _ONE
+                )
+            continue
+        is_last = j + 1 == keys
+        for k in range(0, width, VECTOR):
+            first, second = row + 4 * k, zeros if is_last else row + step + 4 * k
+            if k + VECTOR > width:
+                _copy(first, one, width - k, _ONE)
+                _copy(second, other, width - k, _ONE)
+                first, second = one, other
+            interleave(first, second, target + k // WIDTH * values.strides[0] + 4 * (k % WIDTH))
 
 
 @contracted
@@ -206,9 +275,3 @@ def _copy(source: int, target: int, count: int, factor: Number) -> None:
     row, filled = row_at(source, count), row_at(target, count)
     for j in range(count):
         filled[j] = row[j] * factor
-
-
-@contracted
-def _add(row: np.ndarray, mask: np.ndarray) -> None:
-    for j in range(min(row.size, mask.size)):
-        row[j] += mask[j]

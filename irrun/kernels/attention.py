@@ -9,14 +9,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
 from irrun.kernels.blocks import BLOCK_BYTES, each_block, report_in_blocks, scratch
+from irrun.kernels.cast import rounded_to_bf16
 from irrun.kernels.matmul import matmul
 from irrun.kernels.normalization import exponentials, sums
-from irrun.opdef import Index, OnTileReady, ignore_tile
+from irrun.opdef import Index, OnTileReady, Operands, ignore_tile
+
+FEW_QUERIES: Final = 4
+"""So few queries of a head are not rounded to bf16, nor is what they attend to: each number would be rounded for little
+more than one multiplication."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +40,9 @@ class Attention:
     attend."""
     causal: bool = False
     """Whether query i attends to no key after key i."""
+    precision: Operands = "f32"
+    """The precision of the operands of both products. The rows of ``weights`` are rounded, too, before they are summed
+    up: the exponentials of what a score is less than the largest of its query."""
 
     def hides(self) -> bool:
         """Return whether hidden keys need not be read: no infinity or NaN of theirs can reach the result.
@@ -74,6 +82,9 @@ def attention(
         whole.fill(0)
         report_in_blocks(whole, on_tile_ready)
         return whole
+    rounds = asked.precision == "bf16"
+    if rounds:
+        query, key, value = map(rounded_to_bf16, (query, key, value))
     added = [addend(mask, query.dtype) for mask in masks]
     query, key, value, *added = (np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in (query, key, value, *added))
     every = slice(None)
@@ -90,14 +101,19 @@ def attention(
         *at, rows, _ = index
         first, seen = (*at, rows), slice(0, min(rows.stop, keys) if hides else keys)
         some, across = query[first], key[(*at, every, seen)]
-        scaled = np.multiply(some, query.dtype.type(asked.scale), out=scratch(0, query.dtype, *some.shape))
+        factor = query.dtype.type(asked.scale)
+        scaled = some if rounds else np.multiply(some, factor, out=scratch(0, query.dtype, *some.shape))
         weights = matmul(scaled, across, scratch(1, query.dtype, *some.shape[:-1], across.shape[-1]))
+        if rounds:
+            weights *= factor
         for mask in added:
             down, right = (n == 1 for n in mask.shape[-2:])
             weights += mask[(*at, every if down else rows, every if right else seen)]
         if asked.causal:
             weights[..., rows.start :] += _later(rows.stop - rows.start, max(seen.stop - rows.start, 0), weights.dtype)
-        shifted = exponentials(weights, weights.ndim - 1, weights, shift=shift)
+        shifted = exponentials(weights, weights.ndim - 1, weights, shift=shift or rounds)
+        if rounds:
+            weights = rounded_to_bf16(weights)
         total = sums(weights, weights.ndim - 1)
         part = matmul(weights, value[(*at, seen, every)], whole[first])
         np.divide(part, total, part)

@@ -97,6 +97,8 @@ class Op:
     """Whether ``run`` also accepts object arrays of ``Dim``. Inference then follows contents that are partly known."""
     pure: ClassVar[bool] = True
     """Whether equal inputs always give equal outputs. False for random numbers and for operations with state."""
+    rounds_values: ClassVar[bool] = False
+    """Whether a lower precision rounds inputs that no constant feeds, and inner values: see ``run_rounding``."""
     checked: ClassVar[bool] = True
     """Whether ``infer`` runs again when a run provides shapes that were unknown before.
 
@@ -194,7 +196,7 @@ class Op:
     def run_rounding(self, round: Callable[[np.ndarray], np.ndarray], /, *inputs: Any, **needed: Any) -> Any:
         """Return what ``run`` gives if ``round`` rounds the inner values that the operation multiplies by weights.
 
-        Inputs and outputs are not rounded.
+        Inputs are not rounded unless the operation ``rounds_values``; outputs are not.
         """
         raise TypeError(f"{self.type} rounds nothing inside")
 

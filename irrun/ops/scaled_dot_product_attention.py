@@ -1,10 +1,10 @@
 """ScaledDotProductAttention: attention of queries to keys.  Spec: sequence/scaled-dot-product-attention."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from irrun.kernels.attention import Attend, Attention, attention, grouped_attention
+from irrun.kernels.attention import FEW_QUERIES, Attend, Attention, attention, grouped_attention
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.opdef import Kernel, OnTileReady, Op, Request, Site, Value, attr, ignore_tile, op, opt, ports
@@ -34,6 +34,7 @@ class ScaledDotProductAttention(Op):
         query="T", key="T", value="T", attention_mask=opt("float boolean"), scale=opt("T"), sink=opt("T")
     )  # fmt: skip
     types = {"T": "float"}
+    rounds_values = True
 
     def flops(self, inputs: Sequence[Value | None], outputs: Sequence[Value], /) -> Dim:
         query, key = inputs[0], inputs[1]
@@ -130,7 +131,8 @@ class ScaledDotProductAttention(Op):
                 return out
             factor = float(query.shape[-1]) ** -0.5 if scale is None else scale.item()
             masks = () if attention_mask is None or self.causal else (attention_mask,)
-            asked = Attention(query, key.swapaxes(-1, -2), value, factor, masks, self.causal)
+            precision = request.precision if query.shape[-2] > FEW_QUERIES else "f32"
+            asked = Attention(query, key.swapaxes(-1, -2), value, factor, masks, self.causal, precision)
             return grouped_attention(attend, asked, out=out, on_tile_ready=on_tile_ready)
 
         return Kernel(call, "in blocks", out="tiles")
@@ -144,6 +146,27 @@ class ScaledDotProductAttention(Op):
         scale: np.ndarray | None = None,
         sink: np.ndarray | None = None,
     ) -> np.ndarray:
+        return self.run_rounding(None, query, key, value, attention_mask, scale, sink)
+
+    def run_rounding(
+        self,
+        round: Callable[[np.ndarray], np.ndarray] | None,
+        /,
+        query: np.ndarray,
+        key: np.ndarray,
+        value: np.ndarray,
+        attention_mask: np.ndarray | None = None,
+        scale: np.ndarray | None = None,
+        sink: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return what ``run`` does, where ``round`` rounds what is multiplied, except for few queries.
+
+        That is queries, keys and values, and the exponentials of what scores are less than the largest, before they are
+        summed up.
+        """
+        if round is None or query.dtype != np.float32 or query.shape[-2] <= FEW_QUERIES:
+            round = _as_it_is
+        query, key, value = map(round, (query, key, value))
         work = wide(query.dtype)
         with np.errstate(divide="ignore", invalid="ignore"):  # a width of 0 makes an infinite scale of scores of 0
             factor = 1 / np.sqrt(work.type(query.shape[-1])) if scale is None else work.type(scale.item())
@@ -159,11 +182,15 @@ class ScaledDotProductAttention(Op):
         if sink is not None:
             largest = np.maximum(largest, sink.astype(work))
         with np.errstate(invalid="ignore", divide="ignore"):
-            weights = np.exp(weights - largest)
+            weights = round(np.exp(weights - largest))
             total = weights.sum(-1, keepdims=True)
             if sink is not None:
                 total = total + np.exp(sink.astype(work) - largest)
             return narrow(matmul(weights / total, value.astype(work)), query.dtype)
+
+
+def _as_it_is(array: np.ndarray) -> np.ndarray:
+    return array
 
 
 def _broadcast(weights: Sequence[Dim], shape: PartialShape, kept: int) -> list[Dim] | None:

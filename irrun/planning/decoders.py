@@ -113,7 +113,7 @@ def _in_groups(seen: _Seen, step: Step) -> Step:
         return step
     reads = (step.reads[0], keys, rows, *step.reads[3:])
     inputs = [None if read < 0 else seen.values[read] for read in reads]
-    kernel = requests.kernel(step.op, inputs, compiled=seen.compiled)
+    kernel = requests.kernel(step.op, inputs, compiled=seen.compiled, precision=step.precision)
     if kernel.out != "tiles":  # the defining kernel takes no groups
         return step
     call = _explaining(step.op, kernel.call, times)

@@ -215,7 +215,12 @@ class _Layers:
         return max((i + 1 for i in range(count) if (id, i) in self.model.readers), default=min(count, 1))
 
     def precision(self, id: int, inputs: Inputs) -> Operands:
-        """Return the precision to which a layer rounds what it multiplies: f32 unless the last operand is constant."""
+        """Return the precision to which a layer rounds what it multiplies.
+
+        It is f32 unless the operation rounds values, or the last operand is constant.
+        """
+        if self.ops[id].rounds_values:
+            return self.how.precision
         numbers = self.ops[id].rounded(inputs) if self.rounded else ()
         feed = self.model.feeds[id][numbers[-1]] if numbers else None
         return self.how.precision if feed is not None and feed[0] in self.rounded else "f32"

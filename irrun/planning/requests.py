@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +35,8 @@ def kernel(
 
 def defining_kernel(op: Op, inputs: Sequence[Value | None], precision: Operands) -> Kernel:
     """Return the kernel that defines an operation, with the operands of products rounded to a precision."""
+    if op.rounds_values and precision == "bf16":
+        return Kernel(partial(op.run_rounding, rounded_to_bf16))
     kernel = Kernel(op.run)
     numbers = _rounded(op, inputs, precision)
     return _rounding(kernel, numbers, {}) if numbers else kernel
@@ -42,7 +45,7 @@ def defining_kernel(op: Op, inputs: Sequence[Value | None], precision: Operands)
 def _fastest(op: Op, request: Request, *, compiled: bool) -> Kernel | None:
     """Return a compiled kernel if it is allowed and there is one, else that of the operation, if it has one."""
     numbers = _rounded(op, request.inputs, request.precision)
-    in_f32 = replace(request, precision="f32")
+    in_f32 = request if op.rounds_values else replace(request, precision="f32")
     kernel = compiled_kernel(op, request if numbers else in_f32) if compiled else None
     if kernel is not None or not numbers:
         return op.prepare(in_f32) if kernel is None else kernel

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
-from irrun.fast.few_queries import attend_in_place
+from irrun.fast.tokens.few_queries import attend_in_place
 
 RANDOM = np.random.default_rng(0)
 

@@ -6,6 +6,7 @@ Where layers follow each other, small integers make every sum exact, so that not
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import zlib
 from collections.abc import Iterator, Sequence
@@ -216,7 +217,80 @@ def test_convolutions_one_after_the_other(way: str, batch: int) -> None:
 
 
 # ---------------------------------------------------------------------------------------------
+# attention
+
+
+def attended(
+    query: np.ndarray, key: np.ndarray, value: np.ndarray, shown: np.ndarray, scale: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The attention of rounded numbers with rounded weights, in f64, and how much rounding may change it.
+
+    A score in f32 may differ in its last bits, so that a weight in the middle of two numbers of bf16 becomes either.
+    """
+    query, key, value = in_bf16(query), in_bf16(key), in_bf16(value)
+    scores = query @ key.swapaxes(-1, -2) * np.float32(scale) + shown
+    exact = np.exp(scores - scores.max(-1, keepdims=True))
+    weights = in_bf16(exact.astype(np.float32))
+    low, high = (in_bf16((exact * (1 + 2**-15 * sign)).astype(np.float32)) for sign in (-1, 1))
+    total, terms = weights.sum(-1, keepdims=True), np.abs(value)
+    changed = high - low
+    more = changed @ terms + changed.sum(-1, keepdims=True) * (weights @ terms / total) + 2**-18 * (weights @ terms)
+    return weights @ value / total, more / total
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("batch", "queries", "keys", "depth", "width"),
+    [
+        ((1,), 5, 1, 1, 1),
+        ((2, 3), 49, 49, 32, 32),
+        ((1,), 70, 35, 64, 80),
+        ((2,), 9, 130, 31, 17),
+        ((1,), 5, 800, 3, 4),
+    ],
+)
+def test_attention(
+    way: str, batch: tuple[int, ...], queries: int, keys: int, depth: int, width: int, causal: bool
+) -> None:
+    feeds = query, key, value = normal(*batch, queries, depth), normal(*batch, keys, depth), normal(*batch, keys, width)
+    some = [b.parameter(list(feed.shape), "f32", name=name) for feed, name in zip(feeds, "qkv")]
+    result = run(b.ScaledDotProductAttention(*some, causal=causal), way, *feeds)
+    shown = np.where(np.tri(queries, keys, dtype=bool), 0, -np.inf) if causal else np.zeros((queries, keys))
+    wanted, by = attended(query, key, value, shown, depth**-0.5)
+    assert (np.abs(result - wanted) <= by).all()
+
+
+def test_attention_with_a_mask_and_a_scale(way: str) -> None:
+    query, key, value, mask = normal(2, 2, 50, 20), normal(2, 2, 33, 20), normal(2, 2, 33, 7), normal(1, 2, 50, 33)
+    mask[..., 5] = -np.inf
+    some = [b.parameter(list(feed.shape), "f32", name=name) for feed, name in zip((query, key, value, mask), "qkvm")]
+    node = b.ScaledDotProductAttention(*some, np.float32(0.3), causal=False)
+    wanted, by = attended(query, key, value, mask.astype(np.float64), 0.3)
+    assert (np.abs(run(node, way, query, key, value, mask) - wanted) <= by).all()
+
+
+def test_attention_rounds_queries_before_the_scale_and_weights_after_the_largest(way: str) -> None:
+    """Every number is exact but the roundings: 257 becomes 256, and the weight of the second key 1 - 2**-9 becomes 1."""
+    query, key = np.full((1, 5, 1), 257, np.float32), np.array([[[1], [0]]], np.float32)
+    value = np.array([[[1], [0]]], np.float32)
+    scale = np.float32(-math.log1p(-(2**-9) * 0.9) / 256)
+    some = [b.parameter(list(feed.shape), "f32", name=name) for feed, name in zip((query, key, value), "qkv")]
+    node = b.ScaledDotProductAttention(*some, np.float32(0), scale, causal=False)
+    result = run(node, way, query, key, value)
+    np.testing.assert_array_equal(result, np.full((1, 5, 1), 0.5, np.float32))
+
+
+# ---------------------------------------------------------------------------------------------
 # what stays in f32
+
+
+def test_attention_of_few_queries_stays_in_f32(way: str) -> None:
+    query, key, value = normal(2, 3, 4, 20), normal(2, 3, 9, 20), normal(2, 3, 9, 7)
+    some = [b.parameter(list(feed.shape), "f32", name=name) for feed, name in zip((query, key, value), "qkv")]
+    model = b.model(b.ScaledDotProductAttention(*some, causal=False))
+    result = irrun.compile(model, exact=way == "exact", precision="bf16")([query, key, value])[0]
+    weights = np.exp(query.astype(np.float64) @ key.swapaxes(-1, -2) / np.sqrt(20))
+    np.testing.assert_allclose(result, weights @ value / weights.sum(-1, keepdims=True), rtol=1e-5, atol=5e-6)
 
 
 def test_products_of_two_values_stay_in_f32(way: str) -> None:

@@ -35,9 +35,11 @@ _ATTENTION: Final = "ScaledDotProductAttention"
 NaN where each product is rounded may be infinite where it is not."""
 _MAX_ERROR: Final = 3e-5
 """The largest error relative to the largest result, to which the rounding of the inputs adds."""
-_NOISE: Final = {"Gelu": 3e-7, "Integers": 4e-3, "MatMul": 1e-5, "Rows": 1e-5}
+_NOISE: Final = {
+    "Gelu": 3e-7, "Integers": 4e-3, "MatMul": 1e-5, "Rows": 1e-5, f"ScaledDotProductAttention{IN_BF16}": 1e-3,
+}  # fmt: skip
 """The same relative to the largest input. Integers less their zero point may be 500 times less than the integers. The
-steps between the levels of ``Integers`` are larger."""
+steps between the levels of ``Integers`` are larger. A weight in the middle of two numbers of bf16 becomes either."""
 _ROUNDINGS: Final = 16
 _ROUNDING: Final = 5e-7
 """How often inputs are changed to see what rounding does to the results, and how far: relative to themselves, and a
@@ -84,7 +86,7 @@ def calls(type: str, seed: int, number: int) -> Iterator[Call]:
             results = quick(arrays).arrays
             plain = [np.array(array, np.float32, order="C") for array in arrays]
             expected = exact(plain).arrays
-            noise = _NOISE.get(type, 0.0) * max(map(_largest, plain))
+            noise = _NOISE.get(name, _NOISE.get(type, 0.0)) * max(map(_largest, plain))
             found = [_difference(type, a, c, noise, special == "huge") for a, c in zip(results, expected)]
             if any(found):  # is it more than rounding?
                 moved = _moved(exact, plain, expected, rng)

@@ -416,5 +416,6 @@ MODELS: Final[Mapping[str, Callable[[Draw], Node]]] = {
     "PagedAttentionExtension": _paged,
     "Rows": _rows,
     "ScaledDotProductAttention": _attention,
+    f"ScaledDotProductAttention{IN_BF16}": _attention,
 }  # fmt: skip
 """What draws a model: for each type of operation that has compiled kernels, and for layers that kernels join."""

@@ -8,12 +8,12 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from irrun.fast.few_queries import mix, score
 from irrun.fast.functions import contracted
 from irrun.fast.machine.memory import address_of, row_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.machine.sharing import share
 from irrun.fast.normalization import weigh
+from irrun.fast.tokens.few_queries import mix, score
 from irrun.opdef import Kernel, Request
 
 __all__ = ["offer"]

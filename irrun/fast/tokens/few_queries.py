@@ -15,10 +15,8 @@ from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.fast.machine.sharing import share
 from irrun.fast.normalization import weigh
 
-__all__ = ["MAX_QUERIES", "attend_in_place", "mix", "score"]
+__all__ = ["attend_in_place", "mix", "score"]
 
-MAX_QUERIES: Final = 4
-"""The most queries of a head. For more, a product of matrices is faster, which reads a key once for several of them."""
 _ONE: Final = np.float32(1)
 _ZERO: Final = np.float32(0)
 _HIDDEN: Final = np.float32(-np.inf)

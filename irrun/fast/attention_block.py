@@ -1,0 +1,159 @@
+"""What attention does between its products, as LLVM code: keys as columns, and weights from scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from irrun.fast.block import FORMS, at, fused, int64, repeated
+from irrun.fast.machine.late import cgutils, emitted, ir, types
+from irrun.fast.machine.processor import VECTOR
+from irrun.fast.precision.pairs import GROUP, neighbours
+
+__all__ = ["as_columns", "weigh_pairs", "weigh_vectors"]
+
+_F32: Final = ir.FloatType()
+_I32: Final = ir.IntType(32)
+_FLOATS: Final = ir.VectorType(_F32, VECTOR)
+_INTS: Final = ir.VectorType(_I32, VECTOR)
+
+
+def _as_columns(context: Any, source: Any, step: Any, target: Any, apart: Any) -> Any:
+    """Store the ``VECTOR`` columns of so many rows as rows.
+
+    ``source`` and ``target`` are addresses of words of 32 bits. The rows are ``step`` and ``apart`` bytes apart.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        source, step, target, apart = arguments
+        rows = [builder.load(at(builder, source, builder.mul(step, int64(n)), _INTS), align=4) for n in range(VECTOR)]
+        half = VECTOR // 2
+        low, high = (
+            ir.Constant(_INTS, [n for i in range(begin, begin + half) for n in (i, i + VECTOR)]) for begin in (0, half)
+        )
+        for _ in range(VECTOR.bit_length() - 1):  # each time, another bit of the number of a row changes places
+            pairs = [(rows[n], rows[n + half]) for n in range(half)]
+            rows = [builder.shuffle_vector(*pair, order) for pair in pairs for order in (low, high)]
+        for n, row in enumerate(rows):
+            builder.store(row, at(builder, target, builder.mul(apart, int64(n)), _INTS), align=4)
+        return context.get_dummy_value()
+
+    return types.void(source, step, target, apart), generate
+
+
+as_columns: Final[Callable[..., None]] = emitted(_as_columns)
+
+
+def _floats(number: float) -> ir.Constant:
+    return ir.Constant(_FLOATS, [number] * VECTOR)
+
+
+def _across(builder: Any, operation: str, vector: ir.Value, first: float | None, flag: str) -> ir.Value:
+    """Return the sum (``fadd``) or the maximum (``fmax``) of the numbers of a vector."""
+    given = [] if first is None else [_F32]
+    kind = ir.FunctionType(_F32, [*given, _FLOATS])
+    name = f"llvm.vector.reduce.{operation}.v{VECTOR}f32"
+    function = cgutils.get_or_insert_function(builder.module, kind, name)
+    return builder.call(function, [*(ir.Constant(_F32, first) for _ in given), vector], fastmath=(flag,))
+
+
+def _loop(
+    builder: Any, count: ir.Value, initial: ir.Value, step: Callable[[ir.Value, Sequence[ir.Value]], Sequence[ir.Value]]
+) -> list[ir.Value]:
+    """Emit ``values = step(index, values)`` for the indices from 0 to before ``count``, and return the last two values.
+
+    Both are ``initial`` before.
+    """
+    held = [cgutils.alloca_once_value(builder, initial) for _ in range(2)]
+    with cgutils.for_range(builder, count) as loop:
+        for value, place in zip(step(loop.index, [builder.load(place) for place in held]), held):
+            builder.store(value, place)
+    return [builder.load(place) for place in held]
+
+
+_LEAST: Final = -88.0  # the exponential is 0 from here on
+_PER_E: Final = 1.4426950216293335
+_ROUNDING: Final = float((3 << 22) + 127)
+"""A number of this size holds an integer, and 127 more, in the lowest bits of its mantissa."""
+_POWERS: Final = (
+    0.001326472731307149,
+    0.009671512991189957,
+    0.05550733581185341,
+    0.24022242426872253,
+    0.6931469440460205,
+    1.0,
+)
+"""2**f for |f| <= 1/2 as a polynomial, within 2e-7: the coefficients from the highest power on."""
+
+
+def _exponential(builder: Any, x: ir.Value) -> ir.Value:
+    """Return e to the power of vectors of numbers <= 0, or 0 for results that are no normal numbers."""
+    x = builder.select(builder.fcmp_ordered("<", x, _floats(_LEAST)), _floats(_LEAST), x)
+    biased = fused(builder, x, _floats(_PER_E), _floats(_ROUNDING))
+    whole = builder.fsub(biased, _floats(_ROUNDING))
+    rest = fused(builder, x, _floats(_PER_E), builder.fneg(whole))
+    power = _floats(_POWERS[0])
+    for coefficient in _POWERS[1:]:
+        power = fused(builder, power, rest, _floats(coefficient))
+    exponent = builder.shl(builder.bitcast(biased, _INTS), ir.Constant(_INTS, [23] * VECTOR))
+    return builder.fmul(power, builder.bitcast(exponent, _FLOATS))
+
+
+def _weigh(paired: bool) -> Callable[..., Any]:
+    def weigh(context: Any, row: Any, mask: Any, scale: Any, groups: Any) -> Any:
+        """Replace ``groups`` groups of scores by weights, and return their sum.
+
+        These are the exponentials of what ``score * scale + mask`` is less than the largest one. ``row`` and ``mask``
+        are addresses of f32. With pairs, the weights are rounded to bf16, and so is what is summed up.
+        """
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+            row, mask, scale, groups = arguments
+            factor = repeated(builder, scale)
+
+            def scaled(index: ir.Value, most: Sequence[ir.Value]) -> list[ir.Value]:
+                offset, found = builder.mul(index, int64(4 * GROUP)), []
+                for n, before in enumerate(most):
+                    place, added = (
+                        at(builder, address, builder.add(offset, int64(4 * VECTOR * n)), _FLOATS)
+                        for address in (row, mask)
+                    )
+                    score = builder.load(place, align=4)
+                    score = fused(builder, score, factor, builder.load(added, align=4))
+                    builder.store(score, place, align=4)
+                    found.append(_larger(builder, score, before))
+                return found
+
+            def weighed(index: ir.Value, totals: Sequence[ir.Value]) -> list[ir.Value]:
+                begin = builder.add(row, builder.mul(index, int64(4 * GROUP)))
+                places = [at(builder, begin, int64(4 * n), _FLOATS) for n in (0, VECTOR)]
+                scores = [builder.load(place, align=4) for place in places]
+                weights = [_exponential(builder, builder.fsub(score, greatest)) for score in scores]
+                if not paired:
+                    for weight, place in zip(weights, places):
+                        builder.store(weight, place, align=4)
+                    return [builder.fadd(*pair) for pair in zip(totals, weights)]
+                pairs = neighbours(builder, *weights)
+                builder.store(pairs, at(builder, row, builder.mul(index, int64(4 * VECTOR)), _INTS), align=4)
+                ones = ir.Constant(_INTS, [0x3F803F80] * VECTOR)
+                return [FORMS["uint32"].add(builder, [ones], [pairs], [totals[:1]])[0][0], totals[1]]
+
+            found = _larger(builder, *_loop(builder, groups, _floats(-math.inf), scaled))
+            greatest = repeated(builder, _across(builder, "fmax", found, None, "nnan"))
+            total = builder.fadd(*_loop(builder, groups, _floats(0.0), weighed))
+            return _across(builder, "fadd", total, -0.0, "reassoc")
+
+        return types.float32(row, mask, scale, groups), generate
+
+    return emitted(weigh)
+
+
+def _larger(builder: Any, x: ir.Value, other: ir.Value) -> ir.Value:
+    """Return the larger numbers of two vectors, or ``other`` where x is NaN."""
+    return builder.select(builder.fcmp_ordered(">", x, other), x, other)
+
+
+weigh_vectors: Final[Callable[[int, int, Any, int], Any]] = _weigh(False)
+weigh_pairs: Final[Callable[[int, int, Any, int], Any]] = _weigh(True)
+"""Pairs take the first half of the row."""
