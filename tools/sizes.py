@@ -32,7 +32,7 @@ BUDGETS: Final = {
     "irrun/cli": 9_550,  # options of one meaning, pictures, classes, results in files, tables whose names all differ; export, passport
     "irrun/compat": 3_650,
     "irrun/conformance": 1_450,  # claims of engines, causes of failures
-    "irrun/debug": 14_800,  # budgets of error, runtime graphs, weights, tokens, schedules of a server; causes that runs prove, storage
+    "irrun/debug": 14_950,  # budgets of error, runtime graphs, weights, tokens, schedules of a server; causes that runs prove, storage
     "irrun/departures": 3_000,  # a small file for each departure that predicts values
     "irrun/specification": 2_450,  # a function for each behaviour that a page leaves open
     "irrun/engines": 3_200,  # runtime graphs; transformations, saved; one table of kinds, with what each reads and shows

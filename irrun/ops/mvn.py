@@ -80,21 +80,21 @@ class MVN2(Op):
 
     def prepare(self, request: Request) -> Kernel | None:
         (data,) = request.inputs
-        if data is None or not native(data) or not data.rank or not self._along(data.rank):
+        if data is None or not native(data) or not data.rank or not self.along(data.rank):
             return None
-        along = self._along(data.rank)
+        along = self.along(data.rank)
         if request.channels_last:
             along = tuple(CHANNELS_LAST[axis] for axis in along)
         function = standardise(along, data.rank, self.eps, deviation=self.normalize_variance)
         return whole_along(function, along)
 
-    def _along(self, rank: int) -> tuple[int, ...]:
+    def along(self, rank: int) -> tuple[int, ...]:
         """Return the axes to normalise, counted from the front."""
         along = tuple({axis % rank for axis in self.reduction_axes})
         return along or tuple(range(1 if self.across_channels else 2, rank))
 
     def run(self, data: np.ndarray) -> np.ndarray:
-        along = self._along(data.ndim)
+        along = self.along(data.ndim)
         if not self.normalize_variance:
             return through_floats(lambda x: x - mean(x, along), data)
         return through_floats(lambda x: standardised(x, along, self.eps), data)

@@ -22,6 +22,7 @@ from irrun.debug.metrics import Budget
 from irrun.debug.shelf import Shelf
 from irrun.engines import Place
 from irrun.model import is_constant
+from judging import judged
 from small_networks import bert, resnet
 
 SIDES = ("openvino", "openvino[precision=bf16]", "openvino[precision=f32]")
@@ -113,18 +114,8 @@ def test_a_chain_of_additions_is_explained_and_little_more(kind: str, signs: str
     for times in (1, 15):
         (folder := tmp_path / str(times)).mkdir()
         shown = (true + times * (chain - true)).astype(np.float32)
-        assert _is_explained(b.model([product]), data.reshape(shape), shown, folder) is (times == 1)
-
-
-def _is_explained(model: irrun.Model, x: np.ndarray, shown: np.ndarray, folder: Path) -> bool:
-    """Judge the layer "product" of a model in f32, which has shown a value."""
-    found, values = dict[Place, Budget](), Shown()
-    judge = Judge(model, InEffect(), InEffect(), keep_state=False)
-    with closing(Shelf(folder)) as shelf:
-        values.add(Place("product"), 0, 0, shelf.keep_array(shown), 0)
-        judge.run({0: x}, values, lambda place, iteration, budget: found.__setitem__(place, budget))
-        values.drop()
-    return found[Place("product")].is_explained
+        budget = judged(b.model([product]), data.reshape(shape), "product", shown, folder)
+        assert budget.is_explained is (times == 1)
 
 
 @pytest.mark.parametrize("channels", [16, 64])
@@ -152,7 +143,7 @@ def test_a_convolution_by_winograd_is_explained(channels: int, tmp_path: Path) -
         b.parameter(data.shape, name="x"), filters, strides=[1, 1], pads_begin=[0, 0], pads_end=[0, 0],
         dilations=[1, 1], name="product",
     )  # fmt: skip
-    assert _is_explained(b.model([product]), data, shown, tmp_path)
+    assert judged(b.model([product]), data, "product", shown, tmp_path).is_explained
 
 
 def _pooling() -> irrun.Model:

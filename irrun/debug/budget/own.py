@@ -15,7 +15,8 @@ from irrun.debug.budget.noise import moved, pooled
 from irrun.debug.budget.precisions import InEffect, cache_step, reads_compressed
 from irrun.debug.budget.recurrent import rounded_runs
 from irrun.debug.budget.saturation import SATURATING
-from irrun.debug.low_precision.families import is_convolution, is_quantized, taps
+from irrun.debug.budget.sums import ONE_PASS, rounded_sums, sums_in_one_pass
+from irrun.debug.low_precision.families import is_convolution, taps
 from irrun.debug.low_precision.formats import FORMATS, Format, is_float
 from irrun.debug.low_precision.simulation import Arrays, Run
 from irrun.debug.low_precision.units import Unit
@@ -37,10 +38,11 @@ _GROWTH: Final = 1 / 6
 """What a sum of n terms errs more than its terms do, by the square root of n, where the terms move at random. The worst
 order is a chain of additions: 1/19 in the root mean square, and 6.6 times as much in one element of thousands."""
 _TOGETHER: Final = 1 / 24
-"""The same for products, where all terms move in one direction: 1/31 for a chain whose terms have one sign, and 4.1
-times as much in one element of thousands."""
-_WINOGRAD: Final = 6.0
-"""What a convolution by Winograd's method errs more than a plain sum: its transforms add and subtract neighbours."""
+"""The same for recurrent layers, where all terms move in one direction: 1/31 for a chain whose terms have one sign, and
+4.1 times as much in one element of thousands."""
+_WINOGRAD: Final = 5.0
+"""What a convolution by Winograd's method errs more than a plain sum: its transforms add and subtract neighbours, and
+spread their errors over a channel."""
 _APPROXIMATE: Final = 2.0**-18
 """The relative error of functions that engines approximate by polynomials."""
 _FLIPS: Final = 48
@@ -126,7 +128,10 @@ def _forms(
         return
     yield "f32", true, stored
     if reading.inputs[1:] and reading.inputs[1] is not None and taps(unit.op, reading.inputs[1]) > 1:
-        yield "f32 by Winograd's method", true, _WINOGRAD * noise
+        around = np.maximum(noise, pooled(np.square(noise), True, spreads=True))
+        yield "f32 by Winograd's method", true, _WINOGRAD * around
+    if (cancelled := sums_in_one_pass(unit.op, reading.inputs, true)) is not None:
+        yield ONE_PASS, true, stored + cancelled
     if reading.lost is not None:
         yield SATURATING, true + reading.lost, stored
     bits = _bits(observed) if format is None else _bits_of(format)
@@ -212,9 +217,15 @@ def _exact(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, 
 
 def _noise(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray) -> np.ndarray:
     """Return what an element of a layer in f32 may be wrong: the order of its sums, and its last places."""
-    roundoff = [max(amount, _F32) for amount in reading.roundoff]
-    spread = _spread(unit, Reading(reading.inputs, roundoff), run, port, true, _terms(unit, reading.inputs, true))
-    noise = _FACTOR * spread + last_place(true, 23, _LAST_PLACES) + _NEGLIGIBLE * rms(true)
+    sums = rounded_sums(unit.op, reading.inputs, run, true)
+    terms = _terms(unit, reading.inputs, true) if sums is None else 0.0
+    least = _F32 if sums is None or unit.op.type in _FUNCTIONS else 0.0
+    roundoff = [max(amount, least) for amount in reading.roundoff]
+    noise = last_place(true, 23, _LAST_PLACES) + _NEGLIGIBLE * rms(true)
+    if any(roundoff):
+        noise = noise + _FACTOR * _spread(unit, Reading(reading.inputs, roundoff), run, port, true, terms)
+    if sums is not None:
+        noise = noise + sums
     if unit.op.type == "FakeQuantize":
         noise = noise + _F32 * _LAST_PLACES * max(
             float(np.abs(end).max()) for end in reading.inputs[1:] if end is not None
@@ -229,13 +240,12 @@ def _spread(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray,
 
     ``terms`` is the number of terms in a sum whose own roundings are added.
     """
-    adds_products = is_quantized(unit.op) or unit.op.type in _RECURRENT
     greatest = np.zeros(true.shape)
     squares: dict[bool, list[np.ndarray]] = {True: [], False: []}
     for at_random, outputs in moved(unit.op, reading.inputs, reading.roundoff, run):
         if outputs[port].shape != true.shape:
             continue
-        growth = _TOGETHER if adds_products and not at_random else _GROWTH
+        growth = _TOGETHER if unit.op.type in _RECURRENT and not at_random else _GROWTH
         distance = np.abs(outputs[port].astype(np.float64) - true) * (1 + growth * math.sqrt(terms))
         distance = np.where(np.isfinite(distance), distance, 0)
         greatest = np.maximum(greatest, distance)
@@ -247,13 +257,10 @@ def _spread(unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray,
 
 
 def _terms(unit: Unit, inputs: Arrays, true: np.ndarray) -> float:
-    """Return about how many terms a sum of the layer has."""
+    """Return about how many terms a sum of the layer has, where no better prediction is known."""
     given = [array for array in inputs if array is not None]
-    if unit.op.type == "MatMul":
-        return math.sqrt(given[0].size * given[1].size / max(true.size, 1))
-    if "Convolution" in unit.op.type:
-        filters = given[2] if unit.op.type == "DeformableConvolution" else given[1]
-        return prod(filters.shape[2 if unit.op.type.startswith("Group") else 1 :])
+    if unit.op.type == "DeformableConvolution":
+        return prod(given[2].shape[1:])
     if unit.op.type in _RECURRENT:
         return max(array.shape[-1] for array in given[:2])  # the data, and the hidden state
     return max(1.0, max((array.size for array in given), default=1) / max(true.size, 1))
