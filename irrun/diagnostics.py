@@ -155,7 +155,8 @@ class Refused(Exception):  # noqa: N818  (what it is, not a fault of the program
     ``Op.doubts`` returns it, without raising it, for an input that is only doubtful. The caller that knows the layer
     converts it to a Diagnostic with the same ``message``, ``help`` and ``code``. ``label`` is the clause of the
     operation's specification that is broken (``C3``), ``notes`` are lines that show how, and ``dims`` are the dims that
-    contradict each other.
+    contradict each other. If a layer in a body breaks a rule, ``inside`` are the positions of this layer and of those
+    around it in the order of inference of their bodies, the outermost first.
     """
 
     def __init__(
@@ -167,10 +168,11 @@ class Refused(Exception):  # noqa: N818  (what it is, not a fault of the program
         *,
         notes: tuple[str, ...] = (),
         dims: tuple[Dim, ...] = (),
+        inside: tuple[int, ...] = (),
     ) -> None:
         super().__init__(message)
         self.message, self.label, self.help, self.code = message, label, help, code
-        self.notes, self.dims = notes, dims
+        self.notes, self.dims, self.inside = notes, dims, inside
 
 
 class IrrunError(Exception):

@@ -17,7 +17,8 @@ from typing import Final
 import numpy as np
 
 from irrun.base.text import counted
-from irrun.diagnostics import Report
+from irrun.checking.hoisting import MOST_ELEMENTS, hoisted
+from irrun.diagnostics import Refused, Report
 from irrun.inference.bind import bind_all
 from irrun.inference.propagate import Values, propagate
 from irrun.model import Layer, Model, Shapes, Tensor, is_constant
@@ -65,15 +66,15 @@ def frozen_dims(model: Model, shapes: Shapes, *, batch: int | None = None) -> li
 
     ``model`` declares the old shapes, ``shapes`` are the new ones, as ``Model.reshape`` takes them. An unknown new dim
     is probed with a multiple of the old one. If ``batch`` is the old first dim of the inputs, outputs with this first
-    dim must follow, too. Constants in bodies are not looked at. Raises FeedError (IR601) for an unknown input and a
-    text that is no shape.
+    dim must follow, too. Constants in bodies are looked at only if ``hoisted`` has moved them out. Raises FeedError
+    (IR601) for an unknown input and a text that is no shape.
     """
     search = _Search(model, shapes, batch)
     found: tuple[FrozenDim, ...] = ()
     while (refusing := search.first_refusing(found)) is not None:
         more = search.mended(refusing, found)
         if more is None:
-            return model.layers[refusing]
+            return model.layers[model.order[refusing[0]]]
         found = more
     return list(found)
 
@@ -84,6 +85,7 @@ def with_frozen_dims(report: Report, model: Model, shapes: Shapes) -> Report:
     ``model`` declares the old shapes. The report is the same if it has no error, or if other numbers do not help.
     """
     first = next((number for number, found in enumerate(report) if found.severity == "error"), None)
+    model = model if first is None or model.is_fragment else hoisted(model).model
     found = [] if first is None or model.is_fragment else frozen_dims(model, shapes)
     if isinstance(found, Layer) or not found or first is None:
         return report
@@ -103,15 +105,17 @@ _MOST_NOTES: Final = 6
 """The most numbers that an error names."""
 
 
+_Place = tuple[int, ...]
+"""The position of a layer in the order of inference. If a layer in its body refuses, the positions inside follow."""
+
+
 class _Refused(Exception):  # noqa: N818  (it ends an inference, and is no error)
-    """The first layer that refuses its inputs."""
+    """The first layer that refuses its inputs, and the layers in its bodies that do."""
 
-    def __init__(self, layer: int) -> None:
-        self.layer = layer
+    def __init__(self, layer: int, inside: _Place) -> None:
+        self.layer, self.inside = layer, inside
 
 
-_MOST_ELEMENTS: Final = 16
-"""The most elements of a constant that is looked at: shapes, sizes and bounds have few."""
 _MOST_CONSTANTS: Final = 32
 """The most constants behind a layer that are looked at, the nearest first."""
 _MAX_NUMBER: Final = 1 << 31
@@ -150,7 +154,7 @@ class _Search:
         for id, layer in self.model.layers.items():
             value = values.get((id, 0)) if is_constant(layer) else None
             exact = None if value is None or not value.type.is_integer or value.type.bits < 32 else value.exact
-            if exact is not None and exact.size <= _MOST_ELEMENTS:
+            if exact is not None and exact.size <= MOST_ELEMENTS:
                 self.constants[id] = exact
         for position, (tensor, after) in enumerate(zip(self.model.inputs, self.reshaped.inputs)):
             shape = self._probed(position, tensor, after)
@@ -173,8 +177,8 @@ class _Search:
                 self.old[input, axis] = one.value
         return PartialShape.of(dims)
 
-    def first_refusing(self, found: Sequence[FrozenDim]) -> int | None:
-        """Return the first layer that refuses its inputs if the elements ``found`` are replaced, or None."""
+    def first_refusing(self, found: Sequence[FrozenDim]) -> _Place | None:
+        """Return where the first layer is that refuses its inputs if the elements ``found`` are replaced, or None."""
         given = dict(self.inputs)
         for id in {frozen.constant for frozen in found}:
             array = self.constants[id].copy()
@@ -186,32 +190,34 @@ class _Search:
         try:
             propagate(self.reshaped, self.ops, _accepted, values, given)
         except _Refused as refused:
-            return refused.layer
+            return self.place[refused.layer], *refused.inside
         number = next((new for (_, axis), new in self.new.items() if axis == 0), None)
         for id in self.following:
             dims = _fed(self.model, values, self.model.layers[id])
             if dims is not None and dims[0].value != number:
-                return id
+                return (self.place[id],)
         return None
 
-    def mended(self, layer: int, found: tuple[FrozenDim, ...]) -> tuple[FrozenDim, ...] | None:
-        """Return ``found`` with elements whose replacement makes ``layer`` accept its inputs, or None."""
+    def mended(self, place: _Place, found: tuple[FrozenDim, ...]) -> tuple[FrozenDim, ...] | None:
+        """Return ``found`` with elements whose replacement makes the layer at ``place`` accept its inputs, or None."""
         known = {(frozen.constant, frozen.element) for frozen in found}
-        for group in self._groups(layer, known):
+        for group in self._groups(self.model.order[place[0]], known):
             after = self.first_refusing((*found, *group))
-            if not self._is_later(after, layer):
+            if not self._is_later(after, place):
                 continue
-            alike = tuple(frozen for frozen in self._alike(group) if (frozen.constant, frozen.element) not in known)
+            same = dict.fromkeys(self._alike(group))
+            alike = tuple(frozen for frozen in same if (frozen.constant, frozen.element) not in known)
             if len(alike) > len(group) and self._is_later(self.first_refusing((*found, *alike)), after, equal=True):
                 return (*found, *alike)
             return (*found, *group)
         return None
 
-    def _is_later(self, refusing: int | None, layer: int | None, *, equal: bool = False) -> bool:
+    @staticmethod
+    def _is_later(refusing: _Place | None, place: _Place | None, *, equal: bool = False) -> bool:
         """Return whether the first layer that refuses comes after another one, or none refuses."""
-        if refusing is None or layer is None:
+        if refusing is None or place is None:
             return refusing is None
-        return self.place[refusing] > self.place[layer] or (equal and refusing == layer)
+        return refusing > place or (equal and refusing == place)
 
     def _groups(self, layer: int, known: set[tuple[int, int]]) -> Iterator[tuple[FrozenDim, ...]]:
         """Yield elements of the constants behind a layer that may have to change together, the likeliest first."""
@@ -294,7 +300,7 @@ _SAME, _PRODUCT, _MULTIPLE, _REST, _UNITS = 0, 2, 3, 8, 9
 
 def _accepted(layer: Layer, inferred: tuple[Value, ...] | Exception) -> Sequence[Value]:
     if isinstance(inferred, Exception):
-        raise _Refused(layer.id)
+        raise _Refused(layer.id, inferred.inside if isinstance(inferred, Refused) else ())
     return _settled(layer, inferred)
 
 

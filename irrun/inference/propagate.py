@@ -228,7 +228,8 @@ class InferredBody:
         """Return the inferred outputs of a layer of the body; raise if it has none, so that the whole body fails."""
         if isinstance(inferred, Refused):
             message = f'in its body, {layer.type} "{layer.name}": {inferred.message}'
-            raise Refused(message, inferred.label, inferred.help, inferred.code, notes=inferred.notes)
+            inside = (self.model.order.index(layer.id), *inferred.inside)
+            raise Refused(message, inferred.label, inferred.help, inferred.code, notes=inferred.notes, inside=inside)
         if isinstance(inferred, Exception):
             raise inferred
         return inferred

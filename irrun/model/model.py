@@ -411,12 +411,22 @@ def _undeclared(model: Model, wanted: Mapping[int, str]) -> Model:
             attributes={**layer.attributes, "shape": wanted[id]} if id in wanted else layer.attributes,
             inputs=ports(layer.inputs),
             outputs=ports(layer.outputs),
-            bodies={tag: _undeclared(body, {}) for tag, body in layer.bodies.items()},
+            bodies={tag: _undeclared(body, _open_dims(body)) for tag, body in layer.bodies.items()},
         )
         for id, layer in model.layers.items()
     }
     contents = {id: stated for id, stated in model.contents.items() if id not in wanted}
     return replace(model, layers=layers, contents=contents)
+
+
+def _open_dims(body: Model) -> dict[int, str]:
+    """Return shapes of the ranks that the Parameters of a body declare, whose dims are unknown, by layer id."""
+    shapes: dict[int, str] = {}
+    for parameter in body.parameters:
+        shape = PartialShape.parse(parameter.attributes.get("shape", "..."))
+        if shape is not None and shape.dims:
+            shapes[parameter.id] = ",".join("?" for _ in shape.dims)
+    return shapes
 
 
 def is_constant(layer: Layer) -> bool:

@@ -4,6 +4,7 @@ Each function takes a model and returns another one. It keeps elements that irru
 changes no file: ``irrun.save_model`` writes the result. ``require_equal`` runs both models and compares their outputs.
 """
 
+from irrun.surgery._decompositions import DECOMPOSITIONS
 from irrun.surgery._folding import fold_constants
 from irrun.surgery._merging import merge
 from irrun.surgery._names import expose, rename_input, rename_layer, rename_output
@@ -26,8 +27,8 @@ from irrun.surgery._verify import (
 from irrun.surgery._versions import with_version
 
 __all__ = [
-    "STORED", "Reference", "Simplified", "Step", "Thawed", "batch_axes", "batch_shapes", "downgrade", "drop_unused",
-    "expose", "fold_constants", "is_close", "merge", "merged", "original", "probe", "rename_input", "rename_layer",
-    "rename_output", "require_agreement", "require_equal", "require_equal_on", "require_reshaped", "reshape",
-    "simplify", "storage_limit", "store", "thaw", "upgrade", "with_version",
+    "DECOMPOSITIONS", "STORED", "Reference", "Simplified", "Step", "Thawed", "batch_axes", "batch_shapes",
+    "downgrade", "drop_unused", "expose", "fold_constants", "is_close", "merge", "merged", "original", "probe",
+    "rename_input", "rename_layer", "rename_output", "require_agreement", "require_equal", "require_equal_on",
+    "require_reshaped", "reshape", "simplify", "storage_limit", "store", "thaw", "upgrade", "with_version",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from irrun.opdef import Op, Value
 from irrun.opdef.values import CONTENTS_LIMIT
 from irrun.surgery._transforms import TRANSFORMS, Rule, Tensor, ints, like
 
-__all__ = ["decomposed"]
+__all__ = ["DECOMPOSITIONS", "decomposed"]
 
 
 def decomposed(layer: Layer, op: Op, inputs: Sequence[Value | None], read: int) -> Model | None:
@@ -25,7 +25,7 @@ def decomposed(layer: Layer, op: Op, inputs: Sequence[Value | None], read: int) 
     Its Parameters are the inputs that are not None, in order. An input of few known integers is a constant as well, as
     which the layers of the model read it.
     """
-    rule = _RULES.get(f"{op.type}-{op.since}")
+    rule = DECOMPOSITIONS.get(f"{op.type}-{op.since}")
     if rule is None:
         return None
     parameters: list[Node] = []
@@ -104,7 +104,7 @@ def _norm(of: Callable[[Tensor], Tensor], end: Callable[[Tensor], Tensor]) -> Ru
     """Return the rule that a norm is ``end`` of the sum of ``of``, in f32 for floats of 16 bits."""
 
     def rule(op: Any, x: Tensor, axes: Tensor) -> Tensor | None:
-        if _is_narrow(x) or ints(axes) == ():
+        if _is_narrow(x) or axes.shape.static == (0,):
             return None
         wide = b.Convert(x, destination_type="f32") if x.type.kind == "float" and x.type.bits < 32 else x
         total = end(b.ReduceSum(of(wide), axes, keep_dims=op.keep_dims))
@@ -276,7 +276,7 @@ def _identity(op: Any, x: Tensor) -> Tensor:
     return b.Convert(x, destination_type=x.type)
 
 
-_RULES: Final[Mapping[str, Rule]] = {
+DECOMPOSITIONS: Final[Mapping[str, Rule]] = {
     **TRANSFORMS,
     "Atan2-17": _atan2,
     "BitwiseAnd-13": _logical("LogicalAnd"),
@@ -307,4 +307,4 @@ _RULES: Final[Mapping[str, Rule]] = {
     "SoftSign-9": _soft_sign,
     "Swish-4": _swish,
 }
-"""The decomposition of each version of an operation."""
+"""The decomposition of each version of an operation, such as ``Pad-12``."""

@@ -12,6 +12,7 @@ import numpy as np
 import irrun.build as b
 from irrun.api import PathLike, as_model
 from irrun.checking.frozen import Axis, FrozenDim, frozen_dims
+from irrun.checking.hoisting import hoisted
 from irrun.inference.settled import settled
 from irrun.inference.trace import Trace
 from irrun.ir.rt_info import rt_infos
@@ -36,25 +37,38 @@ class Thawed:
 def reshape(model: Model | PathLike, shapes: Shapes) -> Model:
     """Return the model whose inputs have other shapes, and whose ports declare the inferred dims.
 
-    ``shapes`` are as ``Model.reshape`` takes them. The ports of bodies declare none. Raises FeedError (IR601) for an
-    unknown input, or a text that is no shape.
+    ``shapes`` are as ``Model.reshape`` takes them. Bodies declare the inferred dims, too. Raises FeedError (IR601) for
+    an unknown input, or a text that is no shape.
     """
     model = as_model(model).reshape(shapes)
-    values = Trace(model).values
+    return replace(model, layers=_declaring(Trace(model)))
+
+
+def _declaring(trace: Trace) -> dict[int, Layer]:
+    """Return the layers of a model or body whose ports, and Parameters of bodies, declare the inferred dims."""
+    layers: dict[int, Layer] = {}
 
     def inferred(source: tuple[int, int] | None) -> PartialShape | None:
-        value = values.get(source) if source is not None else None
+        value = trace.values.get(source) if source is not None else None
         return value.shape if value is not None and value.shape.dims else None
 
-    def declaring(id: int, layer: Layer) -> Layer:
-        inputs = zip(layer.inputs, model.feeds[id], strict=True)
-        return replace(
+    for id, layer in trace.model.layers.items():
+        attributes, shape = layer.attributes, inferred((id, 0))
+        if trace.outer is not None and layer.type.lower() == "parameter" and shape is not None:
+            attributes = {**attributes, "shape": ",".join(map(str, shape.dims or ()))}
+        layers[id] = replace(
             layer,
-            inputs=tuple(replace(port, shape=inferred(feed)) for port, feed in inputs),
+            attributes=attributes,
+            inputs=tuple(
+                replace(port, shape=inferred(feed)) for port, feed in zip(layer.inputs, trace.model.feeds[id])
+            ),
             outputs=tuple(replace(port, shape=inferred((id, at))) for at, port in enumerate(layer.outputs)),
+            bodies={
+                tag: replace(body.model, layers=_declaring(body))
+                for tag, body in (trace.bodies(id).items() if layer.bodies else ())
+            },
         )
-
-    return replace(model, layers={id: declaring(id, layer) for id, layer in model.layers.items()})
+    return layers
 
 
 def thaw(model: Model | PathLike, shapes: Shapes, *, batch: int | None = None) -> Thawed:
@@ -65,9 +79,13 @@ def thaw(model: Model | PathLike, shapes: Shapes, *, batch: int | None = None) -
     Nothing is replaced if a layer would refuse the new shapes still; ``check`` with these shapes names it. Raises
     FeedError (IR601) for an unknown input, or a text that is no shape, and ModelError (IR608) for an output that does
     not follow the batch.
+
+    In a body, a new number replaces the old one. A number that must be computed becomes an input of the layer with the
+    body, because the body does not see the inputs of the model.
     """
     model = as_model(model)
-    found = frozen_dims(model, shapes, batch=batch)
+    moved = hoisted(model)
+    found = frozen_dims(moved.model, shapes, batch=batch)
     if isinstance(found, Layer):
         if found in model.results:
             message = f'the first dim of output "{model.result_name(found)}" does not follow that of the inputs'
@@ -75,24 +93,47 @@ def thaw(model: Model | PathLike, shapes: Shapes, *, batch: int | None = None) -
         return Thawed(model, ())
     if not found:
         return Thawed(model, ())
+    replaced = tuple(frozen.describe(moved.model) for frozen in found)
     wanted: dict[Axis, int] = {}
     for position, tensor in enumerate(model.reshape(shapes).inputs):
         dims = tensor.dims
         wanted |= {(position, axis): dim.value for axis, dim in enumerate(dims) if dim.value is not None}
     blob = bytearray() if model.weights is None else bytearray(model.weights.data)
-    layers, edges, parts = dict(model.layers), list(model.edges), {}
-    for id in dict.fromkeys(frozen.constant for frozen in found):
-        own = [frozen for frozen in found if frozen.constant == id]
-        array = settled(model)[id, 0].exact
+    values = settled(moved.model)
+    by_constant: dict[int, list[FrozenDim]] = {}
+    for frozen in found:
+        by_constant.setdefault(frozen.constant, []).append(frozen)
+    computed = {id for id, own in by_constant.items() if any(axis not in wanted for f in own for axis in f.axes)}
+    outer = hoisted(model, [place for id, place in moved.places.items() if id in computed])
+    ids = {place: id for id, place in outer.places.items()}
+    layers, edges = dict(outer.model.layers), list(outer.model.edges)
+    parts: dict[int, Model] = {}
+    for id, own in by_constant.items():
+        array = values[id, 0].exact
         assert array is not None
-        if all(axis in wanted for frozen in own for axis in frozen.axes):
-            layers[id] = _rewritten(layers[id], array, own, wanted, blob)
-        else:
-            layers[id], more, parts[id] = _computed(model, layers[id], array, own, shapes, wanted)
+        place = moved.places.get(id, ((), id))
+        if id in computed:
+            at = ids.get(place, id)
+            layers[at], more, parts[at] = _computed(model, layers[at], array, own, shapes, wanted)
             edges += more
-    layers, edges = spliced(replace(model, layers=layers, edges=tuple(edges)), parts, blob)
+        else:
+            const = _rewritten(moved.model.layers[id], array, own, wanted, blob)
+            layers = _changed(layers, *place, const.attributes)
+    layers, edges = spliced(replace(outer.model, layers=layers, edges=tuple(edges)), parts, blob)
     thawed = drop_unused(rebuilt(model, layers, edges, Weights(data=bytes(blob))))
-    return Thawed(thawed, tuple(frozen.describe(model) for frozen in found))
+    return Thawed(thawed, replaced)
+
+
+def _changed(
+    layers: Mapping[int, Layer], path: Sequence[tuple[int, str]], id: int, attributes: Mapping[str, str]
+) -> dict[int, Layer]:
+    """Return layers of which one has other attributes: that with an id, in the body at the end of ``path``."""
+    if not path:
+        return {**layers, id: replace(layers[id], attributes=attributes)}
+    (owner, tag), *rest = path
+    layer = layers[owner]
+    body = replace(layer.bodies[tag], layers=_changed(layer.bodies[tag].layers, rest, id, attributes))
+    return {**layers, owner: replace(layer, bodies={**layer.bodies, tag: body})}
 
 
 _ALIGNMENT: Final = 64

@@ -12,8 +12,10 @@ import numpy as np
 
 import irrun.engines as engines
 from irrun.api import PathLike, as_model, compile
+from irrun.checking.checker import check
 from irrun.diagnostics import IrrunError
 from irrun.inference.unseeded import unseeded_behind
+from irrun.ir.parse import Parsed
 from irrun.ir.write import save_model
 from irrun.model import Model
 from irrun.running.executor import Outputs
@@ -137,10 +139,10 @@ def require_reshaped(
 ) -> str:
     """Hold a model with other input shapes against the original, and return in words what was compared.
 
-    If the new shapes admit the old ones, both must give the same bits there. With the ``axes`` of the batch by the
-    position of the input, the outputs of several samples at once must be those of each sample alone, within the limit
-    of ``is_close``. The reshaped model must also run in its own shapes, on ``feeds`` or random inputs. Raises
-    ModelError (IR608) if it does not.
+    If the new shapes admit the old ones, both must give the same there, within the limit of ``is_close``. With the
+    ``axes`` of the batch by the position of the input, the outputs of several samples at once must be those of each
+    sample alone, within the same limit. The reshaped model must also run in its own shapes, on ``feeds`` or random
+    inputs. Raises ModelError (IR608) if it does not.
     """
     model, reshaped = as_model(model), as_model(reshaped)
     proofs: list[str] = []
@@ -148,7 +150,10 @@ def require_reshaped(
         after.shape is None or _admits(after.shape, before.shape)
         for before, after in zip(model.inputs, reshaped.inputs)
     ):
-        require_equal(original(model), reshaped, feeds=[dict(draw(model, seed)) for seed in range(2)])
+        given = (feeds or [{}])[0]
+        fitting = {i: array for i, array in given.items() if _fits(model.inputs[i].shape, array)}
+        samples = [{**draw(model, seed), **fitting} for seed in range(2)]
+        require_equal(original(model), reshaped, feeds=samples, limit=0.0)
         proofs.append("equal to the original at its shapes")
     if axes:
         count = _require_samples(model, reshaped, axes)
@@ -166,18 +171,33 @@ def require_reshaped(
 
 
 def probe(model: Model, reshaped: Model) -> dict[int, np.ndarray]:
-    """Return random inputs, whose dims are twice the old ones where the new shape leaves them open."""
-    shapes: dict[str | int, list[int]] = {}
+    """Return random inputs, whose dims are twice the old ones where the new shape leaves them open.
+
+    They are the old ones if a layer accepts no others, such as the number of channels of a convolution.
+    """
+    larger = _probed(model, reshaped, 2)
+    known = {i: ",".join(map(str, dims)) for i, dims in larger.items()}
+    is_accepted = not any(found.severity == "error" for found in check(Parsed(reshaped.reshape(known), [])))
+    return draw(reshaped, 0, {**larger} if is_accepted else {**_probed(model, reshaped, 1)})
+
+
+def _probed(model: Model, reshaped: Model, factor: int) -> dict[int, list[int]]:
+    """Return shapes of inputs whose old shape is known: the new ones, with ``factor`` times the old dims where open."""
+    shapes: dict[int, list[int]] = {}
     for position, (before, after) in enumerate(zip(model.inputs, reshaped.inputs)):
         if before.shape is None or after.shape is None or before.shape.static is None or after.shape.dims is None:
             continue
         pairs = list(zip(before.shape.static, after.shape.dims))
         if len(pairs) == len(after.shape.dims) == len(before.shape.static):
-            choices = [(new.value, 2 * old, old, int(new.lo)) for old, new in pairs]
+            choices = [(new.value, factor * old, old, int(new.lo)) for old, new in pairs]
             shapes[position] = [
                 next(n for n in choice if n is not None and new.fits(n)) for choice, (_, new) in zip(choices, pairs)
             ]
-    return draw(reshaped, 0, shapes)
+    return shapes
+
+
+def _fits(shape: PartialShape | None, array: np.ndarray) -> bool:
+    return shape is None or shape.fits(array.shape)
 
 
 def _admits(after: PartialShape, before: PartialShape | None) -> bool:

@@ -84,6 +84,56 @@ def test_openvino_takes_the_new_shapes(tmp_path: Path, oracle: Oracle) -> None:
         np.testing.assert_allclose(oracle(tmp_path / "a.xml", [data])[0], expected(data), rtol=1e-5, err_msg=name)
 
 
+def _flat(a: b.Node) -> b.Node:
+    """Return the argument after two Reshapes, whose numbers repeat the shape [2, 4]."""
+    return b.Reshape(b.Reshape(a, [8], special_zero=False), [2, 4], special_zero=False)
+
+
+def _nested(x: b.Node) -> b.Node:
+    def body(i: b.Node, a: b.Node) -> tuple[bool, b.Node]:
+        return True, b.If(b.Less(i, np.int64(1)), a, then=lambda a: b.Add(_flat(a), TWO), otherwise=_flat)
+
+    return b.Loop(2, True, x, body=body, name="loop")
+
+
+TWO = np.float32(2)
+BODIES: dict[str, tuple[Callable[[b.Node], b.Node], int]] = {
+    "Loop": (lambda x: b.Loop(2, True, x, body=lambda i, a: (True, b.Add(_flat(a), np.float32(1)))), 2),
+    "If": (
+        lambda x: b.If(
+            b.Less(b.ReduceMax(x, [0, 1]), np.float32(99)),
+            x,
+            then=lambda x: b.Add(_flat(x), TWO),
+            otherwise=lambda x: b.Broadcast(TWO, [2, 4]),
+        ),
+        3,
+    ),
+    "nested": (_nested, 4),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_constants_in_bodies(name: str, tmp_path: Path, oracle: Oracle) -> None:
+    """Each model adds 2 to its input. A static number stays in the body, another one becomes an input of the layer."""
+    build, count = BODIES[name]
+    model = b.model({"y": build(_x(2, 4))})
+    data = np.random.default_rng(0).standard_normal((2, 6)).astype(np.float32)
+    for shape in ([2, 6], "2,?"):
+        thawed = surgery.thaw(model, {"x": shape})
+        assert len(thawed.replaced) == count
+        reshaped = surgery.reshape(thawed.model, {"x": shape})
+        assert not irrun.check(reshaped).diagnostics
+        np.testing.assert_allclose(irrun.run(reshaped, data)[0], data + 2, rtol=1e-6)
+        irrun.save_model(reshaped, tmp_path / "a.xml", compact=True)
+        assert not irrun.check(tmp_path / "a.xml").diagnostics
+        np.testing.assert_allclose(oracle(tmp_path / "a.xml", [data])[0], data + 2, rtol=1e-5)
+        (owner,) = [layer for layer in reshaped.layers.values() if layer.bodies]
+        added = len(owner.inputs) - len(next(ly for ly in model.layers.values() if ly.bodies).inputs)
+        assert added == (0 if shape == [2, 6] else count)
+    report = irrun.check(model, shapes={"x": [2, 6]})
+    assert 'holds 8 in element 0: dim 1 of input "x" times 2' in str(report.errors[0].notes)
+
+
 def test_products_and_multiples() -> None:
     """Tokens of a picture, 8 * 6, and twice as many in pairs: 48 and 96 repeat both sizes."""
     x = _x(1, 3, 8, 6)
