@@ -100,11 +100,14 @@ def _is_narrow(x: Tensor) -> bool:
     return x.type.bits < (16 if x.type.kind == "float" else 8)
 
 
-def _norm(of: Callable[[Tensor], Tensor], end: Callable[[Tensor], Tensor]) -> Rule:
-    """Return the rule that a norm is ``end`` of the sum of ``of``, in f32 for floats of 16 bits."""
+def _norm(of: Callable[[Tensor], Tensor], end: Callable[[Tensor], Tensor], *kinds: str) -> Rule:
+    """Return the rule that a norm is ``end`` of the sum of ``of``, in f32 for floats of 16 bits.
+
+    ``kinds`` are the kinds of element types for which this holds.
+    """
 
     def rule(op: Any, x: Tensor, axes: Tensor) -> Tensor | None:
-        if _is_narrow(x) or axes.shape.static == (0,):
+        if x.type.kind not in kinds or _is_narrow(x) or axes.shape.static == (0,):
             return None
         wide = b.Convert(x, destination_type="f32") if x.type.kind == "float" and x.type.bits < 32 else x
         total = end(b.ReduceSum(of(wide), axes, keep_dims=op.keep_dims))
@@ -158,7 +161,7 @@ def _is_inf(op: Any, x: Tensor) -> Tensor:
 
 
 def _is_finite(op: Any, x: Tensor) -> Tensor | None:
-    return None if _is_narrow(x) else b.Less(b.Abs(x), like(x, np.inf))
+    return None if _is_narrow(x) else b.Equal(b.Subtract(x, x), like(x, 0))
 
 
 def _interpolate(op: Any, x: Tensor, sizes: Tensor, axes: Tensor | None = None) -> Tensor | None:
@@ -296,8 +299,8 @@ DECOMPOSITIONS: Final[Mapping[str, Rule]] = {
     "IsNaN-10": _is_nan,
     "LogSoftmax-5": _log_softmax,
     "Mish-4": _mish,
-    "ReduceL1-4": _norm(b.Abs, lambda total: total),
-    "ReduceL2-4": _norm(lambda x: b.Multiply(x, x), b.Sqrt),
+    "ReduceL1-4": _norm(b.Abs, lambda total: total, "float", "int", "uint"),
+    "ReduceL2-4": _norm(lambda x: b.Multiply(x, x), b.Sqrt, "float"),
     "ScaledDotProductAttention-13": _attention,
     "SearchSorted-15": _search_sorted,
     "Slice-8": _slice,

@@ -255,16 +255,9 @@ def require_agreement(
     with engines.private_folder() as folder, engines.open(side) as engine:
         own = feeds or [probe(model, reshaped)]
         for name, each, given in (("original", model, None), ("reshaped", reshaped, own)):
-            path = folder / f"{name}.xml"
-            save_model(each, path, compact=True)
             inputs = list(_inputs(each, 1, given))
-            runs = _runs(engine, path, each, inputs)
-            executable = compile(each, exact=True)
-            expected = []
-            for arrays in inputs:
-                executable.restart()
-                runs_of = [executable(arrays) for _ in range(1 + _has_state(each))]
-                expected += [[run[i] for i in range(len(each.results))] for run in runs_of]
+            runs = _saved_runs(engine, folder / f"{name}.xml", each, inputs)
+            expected = _computed(each, inputs)
             agrees = not isinstance(runs, str) and all(
                 is_close(a, b) for run, wanted in zip(runs, expected) for a, b in zip(run, wanted)
             )
@@ -290,26 +283,46 @@ def require_equal_on(
     """Run a model and its edit in an engine on the inputs that ``require_equal`` takes. Return the engine's name.
 
     ``side`` names the engine, such as ``openvino[python=PATH]``. Each output of the original must have the type, the
-    shape and, within the limit of ``is_close``, the values of the output of the edited model at its position. The name
-    is empty if the engine does not run the original. Raises ModelError (IR608) if an output differs or the engine
-    refuses the edited model, and EngineError if the engine does not start.
+    shape and, within the limit of ``is_close``, the values of the output of the edited model at its position. If the
+    engine does not run the original, such as a release that lacks an operation, irrun does. The name is empty if the
+    engine runs neither model. Raises ModelError (IR608) if an output differs or the engine refuses only the edited
+    model, and EngineError if the engine does not start.
     """
     whole, edited = as_model(whole), as_model(edited)
     inputs = list(_inputs(whole, samples, feeds))
     with engines.private_folder() as folder, engines.open(side) as engine:
-        runs = []
-        for name, model in (("original", whole), ("edited", edited)):
-            path = folder / f"{name}.xml"
-            save_model(model, path, compact=True)
-            if isinstance(found := _runs(engine, path, model, inputs), str):
-                if name == "original":
-                    return ""
-                message = f"{engine.name} runs the original, but refuses the result: {found}"
-                raise refused(edited, message, "name another edit, or leave the verification out (--no-verify)")
-            runs.append(found)
-        for before, after in zip(*runs):
-            _require_same(edited, after, before, limit, engine.name)
+        before, after = (
+            _saved_runs(engine, folder / f"{name}.xml", model, inputs)
+            for name, model in (("original", whole), ("edited", edited))
+        )
+        if isinstance(after, str):
+            if isinstance(before, str):
+                return ""
+            message = f"{engine.name} runs the original, but refuses the result: {after}"
+            raise refused(edited, message, "name another edit, or leave the verification out (--no-verify)")
+        expected = _computed(whole, inputs) if isinstance(before, str) else before
+        for one, other in zip(after, expected):
+            _require_same(edited, one, other, limit, engine.name)
         return engine.name
+
+
+def _computed(model: Model, inputs: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
+    """Return what irrun computes in each run, two for each sample if the model has state."""
+    executable = compile(model, exact=True)
+    computed: list[list[np.ndarray]] = []
+    for arrays in inputs:
+        executable.restart()
+        runs = [executable(list(arrays)) for _ in range(1 + _has_state(model))]
+        computed += [[run[i] for i in range(len(model.results))] for run in runs]
+    return computed
+
+
+def _saved_runs(
+    engine: engines.Engine, path: Path, model: Model, inputs: Sequence[Sequence[np.ndarray]]
+) -> list[list[np.ndarray]] | str:
+    """Save a model, and return the outputs of each run in an engine, or a refusal."""
+    save_model(model, path, compact=True)
+    return _runs(engine, path, model, inputs)
 
 
 def _runs(

@@ -69,7 +69,7 @@ CASES: dict[str, tuple[int, Callable[[], b.Node | b.Output], str]] = {
     "IsNaN": (9, lambda: b.IsNaN(_x(2, 3)), "NotEqual"),
     "IsInf": (9, lambda: b.IsInf(b.Log(_x(2, 3))), "Equal Equal Log LogicalOr"),
     "IsInf, positive": (9, lambda: b.IsInf(_x(2, 3), detect_negative=False), "Equal"),
-    "IsFinite": (9, lambda: b.IsFinite(b.Log(_x(2, 3))), "Abs Less Log"),
+    "IsFinite": (9, lambda: b.IsFinite(b.Log(_x(2, 3))), "Equal Log Subtract"),
     "Interpolate, sizes": (10, lambda: b.Interpolate(_x(1, 2, 3, 4), [6, 8], [2, 3], **SIZES), "Interpolate"),
     "Interpolate, scales": (
         10,
