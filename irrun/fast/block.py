@@ -18,9 +18,11 @@ __all__ = [
     "CACHE_LINE_BYTES",
     "FORMS",
     "HALF",
+    "SHORTS",
     "WIDTH",
     "Form",
     "at",
+    "in_bf16",
     "int64",
     "multiply_block",
     "multiply_codes",
@@ -39,6 +41,8 @@ _I64: Final = ir.IntType(64)
 _I32: Final = ir.IntType(32)
 _FLOATS: Final = ir.VectorType(_F32, VECTOR)
 _INTS: Final = ir.VectorType(_I32, VECTOR)
+SHORTS: Final = ir.VectorType(ir.IntType(16), VECTOR)
+"""A vector of bf16."""
 _FMA: Final = f"llvm.fma.v{VECTOR}f32"
 
 
@@ -340,6 +344,25 @@ def fused(builder: Any, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
     """Return ``a * b + c`` of vectors, rounded once."""
     fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_FLOATS, [_FLOATS] * 3), _FMA)
     return builder.call(fma, [a, b, c])
+
+
+def in_bf16(builder: Any, numbers: ir.Value) -> ir.Value:
+    """Return a vector of f32 rounded to bf16, as i16: see ``rounded_to_bf16``."""
+    if has("avx512bf16"):
+        name = f"llvm.x86.avx512bf16.cvtneps2bf16.{32 * VECTOR}"
+        convert = cgutils.get_or_insert_function(builder.module, ir.FunctionType(SHORTS, [_FLOATS]), name)
+        return builder.call(convert, [numbers])
+
+    def all(number: int) -> ir.Constant:
+        return ir.Constant(_INTS, [number] * VECTOR)
+
+    bits = builder.bitcast(numbers, _INTS)
+    size = builder.and_(bits, all(0x7FFFFFFF))
+    is_odd = builder.and_(builder.lshr(bits, all(16)), all(1))
+    up = builder.add(bits, builder.add(is_odd, all(0x7FFF)))
+    up = builder.select(builder.icmp_unsigned(">", size, all(0x7F800000)), builder.or_(bits, all(0x400000)), up)
+    up = builder.select(builder.icmp_unsigned("<", size, all(0x800000)), builder.and_(bits, all(0x80000000)), up)
+    return builder.trunc(builder.lshr(up, all(16)), SHORTS)
 
 
 def repeated(builder: Any, element: ir.Value) -> ir.Value:

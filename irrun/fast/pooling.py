@@ -111,6 +111,10 @@ def _pool_table(
             columns = min(WIDTH, out.shape[3] - c)
             vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
             if largest:
-                window_block(MAXIMUM, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero)
+                window_block(
+                    MAXIMUM, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero, 1, 0
+                )
             else:
-                window_block(AVERAGE, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero)
+                window_block(
+                    AVERAGE, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero, 1, 0
+                )

@@ -40,6 +40,7 @@ LONG_SIGNATURES: Final = {
     "irrun/fast/convolution/sequences.py _convolve": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/convolution/window_block.py _window_block": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/convolution/windows.py convolve": "machine code: an entry takes only arrays and numbers",
+    "irrun/fast/convolution/windows.py convolve_depthwise": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/convolution/windows.py multiply_windows": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/convolution/winograd.py convolve_3x3": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/convolution/winograd_block.py _interpolate_tile": "emits LLVM code: each argument is a value in a register",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -51,8 +51,8 @@ class Member:
 
 (
     _DATA, _ROWS, _LINE, _CHANNELS, _PANELS, _COUNT, _TAPS, _WIDTH, _FORM, _BIAS, _RESIDUAL, _OUT, _HIGH, _BROAD,
-    _OUTS, _GROUPS, _DEPTH, _PIECES_OF, _CLAMPS,
-) = range(19)  # fmt: skip
+    _OUTS, _GROUPS, _DEPTH, _PIECES_OF, _CLAMPS, _ROUNDED,
+) = range(20)  # fmt: skip
 """The columns of the table of a sequence: addresses, sizes and numbers of each convolution."""
 _FLOATS, _HALVES, _SHORTS, _PAIRS, _NONE = range(5)
 """The form of panels: f32, f16, bf16 or pairs of bf16. A member without panels rounds its data to bf16."""
@@ -76,16 +76,16 @@ class _Sequence:
     """The table of a sequence, and what it has the addresses of."""
 
     def __init__(self, members: Sequence[Member], batch: int, flops: int, inputs: int) -> None:
-        members = _with_rounding(members)
-        stages = [member.stage for member in members]
+        self.parts, sizes = _parts(members)
+        stages = [part.stage for part in self.parts]
         image = max(stage.row * stage.axes[0].out for stage in stages)
         self.together = max(1, min(_MAX_IMAGES_BYTES // max(image, 1), batch))
-        shapes = [(self.together, stage.axes[0].out, stage.axes[1].out, stage.channels) for stage in stages]
-        self.members, self.flops, self.inputs, self.shape = members, flops, inputs, (batch, *shapes[-1][1:])
-        self.table = np.array([_entry(stage, shape) for stage, shape in zip(stages, shapes)])
+        self.flops, self.inputs = flops, inputs
+        self.shape = batch, stages[-1].axes[0].out, stages[-1].axes[1].out, stages[-1].channels
+        self.table = np.array([_entry(stage, self.together) for stage in stages])
         self.geometry = np.array([geometry_of(stage.axes[0], stage.axes[1]) for stage in stages])
         self.limits = np.array([stage.limits if stage.limits.size else (0, 0) for stage in stages], np.float32)
-        self.offsets, self.size = _places(members, shapes)
+        self.offsets, self.size = _places(self.parts, [size * self.together for size in sizes])
 
     def call(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         whole = np.empty(self.shape, np.float32) if out is None else out
@@ -98,34 +98,73 @@ class _Sequence:
     def _fill(self, whole: np.ndarray, given: Sequence[np.ndarray]) -> None:
         """Compute some images."""
         between = data_address(scratch(0, whole.dtype, self.size))
-        places = [*(between + 4 * offset for offset in self.offsets[:-1]), data_address(whole)]
+        places = [*(between + 4 * offset for offset in self.offsets), data_address(whole)]
         places += [data_address(array) for array in reversed(given)]  # so that the first is number -1
         table = self.table.copy()
-        table[:, _OUT] = places[: len(self.members)]
-        table[:, _DATA] = [places[member.data] for member in self.members]
-        table[:, _RESIDUAL] = [0 if member.residual is None else places[member.residual] for member in self.members]
+        for column, numbers in (
+            (_DATA, [part.data for part in self.parts]),
+            (_RESIDUAL, [part.residual for part in self.parts]),
+            (_OUT, [part.out for part in self.parts]),
+            (_ROUNDED, [part.rounded for part in self.parts]),
+        ):
+            table[:, column] = [0 if number is None else places[number] for number in numbers]
         taken = np.zeros((len(table), table[:, _PIECES_OF].max() + 1), np.int64)
         work = self.flops * len(whole) // self.shape[0]
         share(_run, threads(), work, table, self.geometry, self.limits, len(whole), taken, threads(), YIELD)
 
 
-def _with_rounding(members: Sequence[Member]) -> list[Member]:
-    """Return the members, with one that rounds data before the first of those that read the same data rounded."""
-    made: list[Member] = []
-    place: dict[int, int] = {}
-    rounded: dict[tuple[int, int], int] = {}
-    for number, member in enumerate(members):
-        data, residual = (None if n is None else place.get(n, n) for n in (member.data, member.residual))
-        assert data is not None
-        stage = member.stage
-        if stage.rounded:
-            if (data, stage.groups) not in rounded:
-                rounded[data, stage.groups] = len(made)
-                made.append(Member(_rounding(stage), data, None))
-            data = rounded[data, stage.groups]
-        place[number] = len(made)
-        made.append(Member(stage, data, residual))
-    return made
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """A member, or what rounds its data, with the numbers of the values that it reads and writes.
+
+    Values from 0 on are between the members, and the last one is the result. Those below 0 are inputs of the kernel.
+    """
+
+    stage: Stage
+    data: int
+    residual: int | None
+    out: int | None
+    """The result, or None if it is read only in bf16."""
+    rounded: int | None
+    """The result in bf16, or None."""
+
+
+def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
+    """Return the parts of a sequence, and the size of each value between them, in floats of an image.
+
+    A member rounds its result where another one reads it in bf16. What rounds inputs of the kernel, or pixels whose
+    groups have an odd number of channels, is a part of its own.
+    """
+    within = [member.data >= 0 and member.stage.rounded > 0 and member.stage.rounded % 2 == 0 for member in members]
+    kept = {len(members) - 1, *(member.residual for member in members)}
+    kept |= {member.data for member, rounds in zip(members, within) if not rounds}
+    halved = {member.data for member, rounds in zip(members, within) if rounds}
+    sizes: list[int] = []
+    plain: dict[int, int] = {}
+    rounded: dict[int, int] = {}
+    apart: dict[tuple[int, int], int] = {}
+    parts: list[_Part] = []
+    for n, (member, rounds) in enumerate(zip(members, within)):
+        stage, data = member.stage, plain.get(member.data, member.data)
+        pixels = stage.axes[0].out * stage.axes[1].out
+        if rounds:
+            data = rounded[member.data]
+        elif stage.rounded:
+            key = member.data, stage.groups
+            if key not in apart:
+                apart[key] = len(sizes)
+                parts.append(_Part(_rounding(stage), data, None, len(sizes), None))
+                sizes.append(stage.axes[0].size * stage.axes[1].size * stage.groups * stage.depth)
+            data = apart[key]
+        if n in halved:
+            rounded[n] = len(sizes)
+            sizes.append(pixels * stage.channels // 2)
+        if n in kept:
+            plain[n] = len(sizes)
+            sizes.append(pixels * stage.channels)
+        residual = None if member.residual is None else plain.get(member.residual, member.residual)
+        parts.append(_Part(stage, data, residual, plain.get(n), rounded.get(n)))
+    return parts, sizes[:-1]
 
 
 def _rounding(stage: Stage) -> Stage:
@@ -139,41 +178,42 @@ def _rounding(stage: Stage) -> Stage:
 _NO_PANELS: Final = np.empty((0, 0, 0), np.bool_)
 
 
-def _entry(stage: Stage, shape: tuple[int, ...]) -> list[int]:
-    """Return the row of the table for a stage whose output has ``shape``. What a call has to fill in is 0."""
+def _entry(stage: Stage, batch: int) -> list[int]:
+    """Return the row of the table for a stage that computes ``batch`` images. What a call has to fill in is 0."""
     rows, line = stage.axes
-    batch, high, broad, outs = shape
-    windows = batch * high * broad
+    windows = batch * rows.out * line.out
     pieces = max(1, min(_PIECES_PER_THREAD * threads() if threads() > 1 else 1, windows // _MIN_PIECE_WINDOWS))
     panels, ins = stage.panels, stage.depth * stage.groups
     bias = data_address(stage.bias) if stage.bias.size else 0
     return [
         0, rows.size, line.size, ins, data_address(panels), *panels.shape, _FORMS[panels.dtype.name], bias, 0, 0,
-        high, broad, outs, stage.groups, stage.depth, pieces, stage.limits.size == 2,
+        rows.out, line.out, stage.channels, stage.groups, stage.depth, pieces, stage.limits.size == 2, 0,
     ]  # fmt: skip
 
 
-def _places(members: Sequence[Member], shapes: Sequence[tuple[int, ...]]) -> tuple[list[int], int]:
-    """Return where the output of each member begins in the memory that all but the last share, and its size, in floats.
+def _places(parts: Sequence[_Part], sizes: Sequence[int]) -> tuple[list[int], int]:
+    """Return where each value between the parts begins in the memory that they share, and its size, in floats.
 
     A place is used again after its last reader.
     """
-    last = {}
-    for number, member in enumerate(members):
-        last |= dict.fromkeys((member.data, member.residual), number)
-    places: list[int] = []
+    last: dict[int | None, int] = {}
+    for number, part in enumerate(parts):
+        last |= dict.fromkeys((part.data, part.residual, part.out, part.rounded), number)
+    places = [0] * len(sizes)
     busy: list[tuple[int, int, int]] = []  # where, up to where, and the last reader
-    for number, shape in enumerate(shapes):
-        size, begin = -(-math.prod(shape) // 16) * 16, 0
-        busy = sorted(entry for entry in busy if entry[2] >= number)
-        for start, end, _ in busy:
-            if begin + size <= start:
-                break
-            begin = max(begin, end)
-        places.append(begin)
-        busy.append((begin, begin + size, last.get(number, number)))
-    ends = [begin + math.prod(shape) for begin, shape in zip(places[:-1], shapes)]
-    return places, max(ends, default=0)
+    for number, part in enumerate(parts):
+        for value in (part.out, part.rounded):
+            if value is None or value == len(sizes):
+                continue
+            size, begin = -(-sizes[value] // 16) * 16, 0
+            busy = sorted(entry for entry in busy if entry[2] >= number)
+            for start, end, _ in busy:
+                if begin + size <= start:
+                    break
+                begin = max(begin, end)
+            places[value] = begin
+            busy.append((begin, begin + size, last[value]))
+    return places, max((begin + size for begin, size in zip(places, sizes)), default=0)
 
 
 @contracted
@@ -214,35 +254,37 @@ def _piece(entry: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: i
         groups, count = entry[_GROUPS], entry[_DEPTH]
         round_rows(entry[_DATA], count, entry[_OUT], count, first * groups, last * groups)
         return
+    keeps, rounded = entry[_OUT] != 0, entry[_ROUNDED]
     data = _image(entry[_DATA], batch, entry[_ROWS], entry[_LINE], entry[_CHANNELS])
-    out = _image(entry[_OUT], batch, entry[_HIGH], entry[_BROAD], entry[_OUTS])
+    out = _image(entry[_OUT] if keeps else rounded, batch, entry[_HIGH], entry[_BROAD], entry[_OUTS])
     adds = entry[_RESIDUAL] != 0
-    residual = _image(entry[_RESIDUAL] if adds else entry[_OUT], batch, entry[_HIGH], entry[_BROAD], entry[_OUTS])
+    residual = _image(entry[_RESIDUAL], batch, entry[_HIGH], entry[_BROAD], entry[_OUTS])
     bias = row_at(entry[_BIAS], entry[_OUTS] if entry[_BIAS] else 0)
     low = row_at(limits.ctypes.data, 2 if entry[_CLAMPS] else 0)
     groups, depth, place = entry[_GROUPS], entry[_DEPTH], entry[_PANELS]
     shape = (entry[_COUNT], entry[_TAPS], entry[_WIDTH])
+    after = (adds, low, keeps, rounded)
     if entry[_FORM] == _FLOATS:
         panels = array_at(floats_at(place), shape)
-        _convolve(panels, data, bias, residual, out, geometry, groups, depth, adds, low, first, last)
+        _convolve(panels, data, bias, residual, out, geometry, groups, depth, after, first, last)
     elif entry[_FORM] == _SHORTS:
         shorts = array_at(shorts_at(place), shape)
-        _convolve(shorts, data, bias, residual, out, geometry, groups, depth, adds, low, first, last)
+        _convolve(shorts, data, bias, residual, out, geometry, groups, depth, after, first, last)
     elif entry[_FORM] == _PAIRS:
         pairs = array_at(words_at(place), shape)
-        convolve(data, pairs, bias, residual, out, geometry, groups, depth, adds, low, first, last)
+        convolve(data, pairs, bias, residual, out, geometry, groups, depth, *after, first, last)
     elif HALVES:  # else there are none, and the processor has no instruction that the code for them needs
         halves = array_at(halves_at(place), shape)
-        _convolve(halves, data, bias, residual, out, geometry, groups, depth, adds, low, first, last)
+        _convolve(halves, data, bias, residual, out, geometry, groups, depth, after, first, last)
 
 
 @contracted
 def _convolve(
     panels: np.ndarray, data: np.ndarray, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
-    geometry: np.ndarray, groups: int, depth: int, adds: bool, limits: np.ndarray, first: int, last: int,
+    geometry: np.ndarray, groups: int, depth: int, after: Any, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Compute windows with panels of any form."""
+    """Compute windows with panels of any form. ``after`` are the arguments of ``convolve`` from ``adds`` on."""
     if depth == 1 and groups == data.shape[3] and groups == out.shape[3]:
-        convolve_depthwise(data, panels, bias, residual, out, geometry, adds, limits, first, last)
+        convolve_depthwise(data, panels, bias, residual, out, geometry, *after, first, last)
     else:
-        convolve(data, panels, bias, residual, out, geometry, groups, depth, adds, limits, first, last)
+        convolve(data, panels, bias, residual, out, geometry, groups, depth, *after, first, last)

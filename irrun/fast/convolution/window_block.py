@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from irrun.fast.block import FORMS, Form, at, int64, repeated, widened
+from irrun.fast.block import FORMS, SHORTS, Form, at, in_bf16, int64, repeated, widened
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS
 
@@ -51,11 +51,14 @@ class _Arguments:
     clamps: ir.Value
     low: ir.Value
     high: ir.Value
+    keeps: ir.Value
+    rounds: ir.Value
 
 
 def _window_block(
     context: Any, kind: Any, vectors: Any, weights: Any, table: Any, taps: Any, depth: Any, b: Any, targets: Any,
-    shift: Any, column: Any, last: Any, bias: Any, adds: Any, clamps: Any, low: Any, high: Any,
+    shift: Any, column: Any, last: Any, bias: Any, adds: Any, clamps: Any, low: Any, high: Any, keeps: Any,
+    rounds: Any,
 ) -> Any:  # fmt: skip
     """Compute ``ROWS`` windows for ``vectors`` vectors of output channels.
 
@@ -67,9 +70,10 @@ def _window_block(
     tap of a depthwise one.
 
     ``targets`` is the address of i64 [ROWS, 3]: the addresses of the results of each window, of the residual, which is
-    added if ``adds``, and, for averages, of the factor of the sum. ``column`` is added to the first two. The last
-    vector has ``last`` channels, 1 to ``VECTOR``. ``bias`` is the address of a number for each channel of the block, or
-    0. If ``clamps``, results below ``low`` or above ``high`` become these; NaN stays.
+    added if ``adds``, and of the results rounded to bf16 or, for averages, of the factor of the sum. ``column`` is
+    added to the first two, half of it to that of rounded results. The last vector has ``last`` channels, 1 to
+    ``VECTOR``. ``bias`` is the address of a number for each channel of the block, or 0. If ``clamps``, results below
+    ``low`` or above ``high`` become these; NaN stays. Results are stored if ``keeps``, rounded ones if ``rounds``.
     """
     how, form = literal(kind), FORMS[weights.dtype.name]
 
@@ -79,7 +83,7 @@ def _window_block(
                 _Block(builder, how, count, form, _Arguments(*arguments[3:])).emit()
         return context.get_dummy_value()
 
-    numbers = (table, taps, depth, b, targets, shift, column, last, bias, adds, clamps, low, high)
+    numbers = (table, taps, depth, b, targets, shift, column, last, bias, adds, clamps, low, high, keeps, rounds)
     return types.void(kind, types.int64, weights, *numbers), generate
 
 
@@ -96,6 +100,7 @@ class _Block:
         lanes = builder.insert_element(ir.Constant(places.type, ir.Undefined), arguments.last, ir.Constant(_I32, 0))
         every = ir.Constant(ir.VectorType(_I32, VECTOR), [0] * VECTOR)
         self.mask = builder.icmp_signed("<", places, builder.shuffle_vector(lanes, lanes, every))
+        self.full = builder.icmp_signed("==", arguments.last, int64(VECTOR))
         self.fma = self.function(f"llvm.fma.v{VECTOR}f32", _FLOATS, _FLOATS, _FLOATS, _FLOATS)
 
     def function(self, name: str, result: ir.Type, *arguments: ir.Type) -> Any:
@@ -181,9 +186,15 @@ class _Block:
                     for sum in row:
                         value = builder.load(sum)
                         builder.store(builder.select(builder.fcmp_ordered(sign, value, bound), bound, value), sum)
-        for row, (target, _, _) in zip(sums, targets):
-            for n, sum in enumerate(row):
-                self.write(builder.load(sum), builder.add(target, of.column), n)
+        with builder.if_then(builder.trunc(of.keeps, ir.IntType(1))):
+            for row, (target, _, _) in zip(sums, targets):
+                for n, sum in enumerate(row):
+                    self.write(builder.load(sum), builder.add(target, of.column), n, 4)
+        with builder.if_then(builder.trunc(of.rounds, ir.IntType(1))):
+            column = builder.lshr(of.column, int64(1))
+            for row, (_, _, target) in zip(sums, targets):
+                for n, sum in enumerate(row):
+                    self.write(in_bf16(builder, builder.load(sum)), builder.add(target, column), n, 2)
 
     def read(self, address: ir.Value, n: int) -> ir.Value:
         """Return the vector ``n`` of a row. Lanes beyond the last channel are zeros."""
@@ -193,11 +204,17 @@ class _Block:
         load = self.function(f"llvm.masked.load.v{VECTOR}f32.p0", _FLOATS, _POINTER, _I32, _MASK, _FLOATS)
         return self.builder.call(load, [place, ir.Constant(_I32, 4), self.mask, ir.Constant(_FLOATS, [0.0] * VECTOR)])
 
-    def write(self, value: ir.Value, address: ir.Value, n: int) -> None:
-        """Store the vector ``n`` of a row, without lanes beyond the last channel."""
-        place = at(self.builder, address, int64(4 * VECTOR * n), _FLOATS)
+    def write(self, value: ir.Value, address: ir.Value, n: int, size: int) -> None:
+        """Store the vector ``n`` of a row of elements of ``size`` bytes, without lanes beyond the last channel."""
+        type, name = (_FLOATS, "f32") if size == 4 else (SHORTS, "i16")
+        place = at(self.builder, address, int64(size * VECTOR * n), type)
         if n < self.count - 1:
-            self.builder.store(value, place, align=4)
+            self.builder.store(value, place, align=size)
             return
-        store = self.function(f"llvm.masked.store.v{VECTOR}f32.p0", ir.VoidType(), _FLOATS, _POINTER, _I32, _MASK)
-        self.builder.call(store, [value, place, ir.Constant(_I32, 4), self.mask])
+        with self.builder.if_else(self.full) as (if_full, if_part):
+            with if_full:
+                self.builder.store(value, place, align=size)
+            with if_part:
+                arguments = type, type.as_pointer(), _I32, _MASK
+                store = self.function(f"llvm.masked.store.v{VECTOR}{name}.p0", ir.VoidType(), *arguments)
+                self.builder.call(store, [value, place, ir.Constant(_I32, size), self.mask])

@@ -43,14 +43,15 @@ def convolution_of(
     adds, more = residual is not None, out if residual is None else residual
     is_pair = panels.dtype == np.uint32  # of two channels
     if depth == 1 and groups == data.shape[3] == out.shape[3] and not is_pair:
-        return convolve_depthwise, (data, panels, bias, more, out, geometry, adds, limits)
-    return convolve, (data, panels, bias, more, out, geometry, groups, depth, adds, limits)
+        return convolve_depthwise, (data, panels, bias, more, out, geometry, adds, limits, True, 0)
+    return convolve, (data, panels, bias, more, out, geometry, groups, depth, adds, limits, True, 0)
 
 
 @compiled
 def convolve(
     data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
-    geometry: np.ndarray, groups: int, depth: int, adds: bool, limits: np.ndarray, first: int, last: int,
+    geometry: np.ndarray, groups: int, depth: int, adds: bool, limits: np.ndarray, keeps: bool, rounded: int,
+    first: int, last: int,
 ) -> None:  # fmt: skip
     """Fill the windows ``first`` to ``last`` in ``out``, counted over batch, rows and columns, with a convolution.
 
@@ -59,19 +60,13 @@ def convolve(
     channel. The window of a group sees ``depth`` elements at each tap. ``bias`` has an element for each output channel,
     or none at all. If ``adds``, ``residual``, which has the shape of ``out``, is added. ``limits`` are the least and
     the greatest result, or empty.
+
+    ``rounded`` is the address of the results rounded to bf16, two bytes each, or 0. Unless ``keeps``, these are the
+    only ones, and of ``out`` only the shape matters.
     """
     nothing = np.zeros(data.shape[3] + depth, np.float32)
-    each_table(
-        _convolve_table,
-        data,
-        nothing,
-        out,
-        residual,
-        geometry,
-        first,
-        last,
-        (panels, bias, groups, depth, adds, limits),
-    )
+    more = (panels, bias, groups, depth, adds, limits, keeps, rounded)
+    each_table(_convolve_table, data, nothing, out, residual, geometry, first, last, more)
 
 
 @contracted
@@ -79,19 +74,21 @@ def _convolve_table(
     data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, blocks: int, more: Any
 ) -> None:
     """Convolve the windows of a table."""
-    panels, bias, groups, depth, adds, limits = more
+    panels, bias, groups, depth, adds, limits, keeps, rounded = more
+    _aim_rounded(out, rounded, blocks, targets)
     outs, ins, each = out.shape[3] // groups, data.shape[3] // groups, len(panels) // groups
     for group in range(groups):
         multiply_windows(
             panels[group * each : (group + 1) * each], table, targets, blocks, depth, outs, 4 * group * ins,
-            4 * group * outs, address_of(bias) + 4 * group * outs if bias.size else 0, adds, limits,
+            4 * group * outs, address_of(bias) + 4 * group * outs if bias.size else 0, adds, limits, keeps,
+            rounded != 0,
         )  # fmt: skip
 
 
 @compiled
 def multiply_windows(
     panels: np.ndarray, table: np.ndarray, targets: np.ndarray, blocks: int, depth: int, outs: int, shift: int,
-    column: int, bias: int, adds: bool, limits: np.ndarray,
+    column: int, bias: int, adds: bool, limits: np.ndarray, keeps: bool, rounds: bool,
 ) -> None:  # fmt: skip
     """Multiply the windows of the first ``blocks`` blocks by panels that have ``outs`` columns.
 
@@ -109,21 +106,21 @@ def multiply_windows(
             rows = address_of(targets) + block * targets.strides[0]
             window_block(
                 DENSE, vectors, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low,
-                high,
+                high, keeps, rounds,
             )  # fmt: skip
 
 
 @compiled
 def convolve_depthwise(
     data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
-    geometry: np.ndarray, adds: bool, limits: np.ndarray, first: int, last: int,
+    geometry: np.ndarray, adds: bool, limits: np.ndarray, keeps: bool, rounded: int, first: int, last: int,
 ) -> None:  # fmt: skip
     """Fill windows of ``out`` as ``convolve`` does, with a filter of its own for each channel.
 
     A row of a panel is a tap.
     """
-    nothing = np.zeros(data.shape[3], np.float32)
-    each_table(_convolve_channels, data, nothing, out, residual, geometry, first, last, (panels, bias, adds, limits))
+    nothing, more = np.zeros(data.shape[3], np.float32), (panels, bias, adds, limits, keeps, rounded)
+    each_table(_convolve_channels, data, nothing, out, residual, geometry, first, last, more)
 
 
 @contracted
@@ -131,7 +128,8 @@ def _convolve_channels(
     data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, blocks: int, more: Any
 ) -> None:
     """Convolve the windows of a table, channel by channel."""
-    panels, bias, adds, limits = more
+    panels, bias, adds, limits, keeps, rounded = more
+    _aim_rounded(out, rounded, blocks, targets)
     taps, clamps = table.shape[1], limits.size == 2
     low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
     for block in range(blocks):
@@ -144,8 +142,19 @@ def _convolve_channels(
             vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
             window_block(
                 DEPTHWISE, vectors, panels, entries, taps, 1, b, rows, column, column, tail, added, adds, clamps,
-                low, high,
+                low, high, keeps, rounded != 0,
             )  # fmt: skip
+
+
+@contracted
+def _aim_rounded(out: np.ndarray, rounded: int, blocks: int, targets: np.ndarray) -> None:
+    """Replace the third address of windows that are in ``out`` by that of their results in bf16, from ``rounded`` on."""
+    if rounded:
+        begin = address_of(out)
+        for block in range(blocks):
+            for row in range(ROWS):
+                into, nothing = targets[block, row, 0], targets[block, row, 2]
+                targets[block, row, 2] = nothing if into == nothing else rounded + (into - begin >> 1)
 
 
 @contracted

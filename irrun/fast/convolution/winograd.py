@@ -21,6 +21,10 @@ _MAX_HELD_TILES: Final = 8 * ROWS
 """The most tiles that are held at once."""
 
 
+_APART: Final = 16
+"""Numbers by which the values of a tile are further apart than a power of two, so that a cache holds all of them."""
+
+
 class TransformedFilters(ConstantForm):
     """The transforms of 3×3 filters (1, out, in, 3, 3) for tiles of ``tile`` × ``tile`` outputs.
 
@@ -74,8 +78,8 @@ def convolve_3x3(
     zeros, rest, faults = np.zeros(ins, np.float32), np.zeros(outs, np.float32), np.zeros(VECTOR, np.float32)
     most = max(ROWS, min(_MAX_HELD_TILES, _MAX_HELD_BYTES // (4 * values * values * (ins + outs)) // ROWS * ROWS))
     most = min(most, -(-(last - first) * across // ROWS) * ROWS)
-    transformed = np.empty((values * values, most, ins), np.float32)
-    products = np.empty((values * values, most, outs), np.float32)
+    transformed = np.empty((values * values, most * ins + _APART), np.float32)
+    products = np.empty((values * values, most * outs + _APART), np.float32)
     table, products_of = np.empty((most // ROWS, 1, ROWS), np.int64), np.empty((most // ROWS, ROWS, 3), np.int64)
     seen, targets = np.empty((values, values), np.int64), np.empty((tile, tile, 2), np.int64)
     for begin in range(first * across, last * across, most):
@@ -100,7 +104,7 @@ def convolve_3x3(
         for n in range(values * values):
             multiply_windows(
                 panels[n], table, products_of, -(-count // ROWS), ins, outs, n * transformed.strides[0],
-                n * products.strides[0], 0, False, none,
+                n * products.strides[0], 0, False, none, True, False,
             )  # fmt: skip
         for n in range(count):
             image, strip = divmod((begin + n) // across, strips)

@@ -13,7 +13,7 @@ import numpy as np
 
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.late import array_at
-from irrun.fast.machine.memory import address_of, halves_at, words_at
+from irrun.fast.machine.memory import address_of, halves_at, longs_at, words_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, multiply_panels
 from irrun.kernels.cast import rounded_to_bf16
@@ -50,6 +50,9 @@ _QUIET: Final = np.uint32(0x00400000)
 _HALF: Final = np.uint32(0x7FFF)
 _BITS: Final = np.uint32(16)
 _ONE: Final = np.uint32(1)
+_LOWER: Final = np.uint32(0xFFFF)
+_THREE: Final = 0xFFFFFFFFFFFF
+"""The bits of three numbers."""
 
 
 @contracted
@@ -62,6 +65,10 @@ def _rounded(bits: Number) -> Number:
     return np.uint32(up >> _BITS)
 
 
+_MAX_HELD_NUMBERS: Final = 1 << 11
+"""The most numbers of short rows that are rounded before they are moved apart: they stay in the first-level cache."""
+
+
 @compiled
 def round_rows(source: int, apart: int, target: int, count: int, first: int, last: int) -> None:
     """Round the rows from ``first`` to ``last`` of ``count`` f32 each to bf16.
@@ -70,13 +77,38 @@ def round_rows(source: int, apart: int, target: int, count: int, first: int, las
     ``words(count)`` of them and follow each other.
     """
     held = (count + 1) // 2
-    for n in range(first, last):
-        row = array_at(words_at(source + 4 * n * apart), count)
-        pairs = array_at(halves_at(target + 4 * n * held), 2 * held)
-        for k in range(count):
-            pairs[k] = _rounded(row[k])
-        if count % 2:
-            pairs[count] = 0
+    if apart != count or count > _MAX_HELD_NUMBERS:
+        for n in range(first, last):
+            _round(source + 4 * n * apart, target + 4 * n * held, count)
+            if count % 2:
+                array_at(halves_at(target + 4 * n * held), count + 1)[count] = 0
+    elif count % 2 == 0:
+        _round(source + 4 * first * count, target + 4 * first * held, (last - first) * count)
+    else:
+        height = _MAX_HELD_NUMBERS // count
+        numbers = np.empty(height * count + 1, np.uint16)
+        for top in range(first, last, height):
+            rows, begin = min(height, last - top), address_of(numbers)
+            _round(source + 4 * top * count, begin, rows * count)
+            if count == 3:  # pixels of an image, eight bytes at once
+                pixels = array_at(longs_at(target + 8 * top), rows)
+                for n in range(rows):
+                    pixels[n] = array_at(longs_at(begin + 6 * n), 1)[0] & _THREE
+                continue
+            for n in range(rows):
+                row = array_at(words_at(begin + 2 * n * count), held)
+                pairs = array_at(words_at(target + 4 * (top + n) * held), held)
+                for k in range(held - 1):
+                    pairs[k] = row[k]
+                pairs[held - 1] = row[held - 1] & _LOWER
+
+
+@contracted
+def _round(source: int, target: int, count: int) -> None:
+    """Round ``count`` numbers in a row."""
+    row, halves = array_at(words_at(source), count), array_at(halves_at(target), count)
+    for k in range(count):
+        halves[k] = _rounded(row[k])
 
 
 @compiled
