@@ -12,7 +12,7 @@ from irrun.kernels.convolution.channels_last import choose as choose_channels_la
 from irrun.kernels.convolution.methods import WINOGRAD, Chosen, choose, filling, prepared
 from irrun.kernels.convolution.planes import Filters
 from irrun.kernels.convolution.windows import Axis, is_sparse
-from irrun.kernels.convolution.winograd import packed, transformed_bytes
+from irrun.kernels.convolution.winograd import outruns_bf16, packed, transformed_bytes
 from irrun.kernels.matmul import wide
 from irrun.opdef import Kernel, Packing, Request, Site, Value, attr, ports
 from irrun.ops._sliding import Sliding
@@ -100,6 +100,14 @@ class ConvolutionBase(Filtering):
 
     def infer(self, at: Site, data: Value, filters: Value) -> Value:
         return self.correlated(at, data, filters)
+
+    def rounded(self, inputs: Sequence[Value | None], /) -> tuple[int, ...]:
+        """Return data and filters, or nothing where Winograd's method in f32 takes less time than products in bf16."""
+        data, filters = (None if value is None else value.shape.static for value in inputs)
+        if data is None or filters is None or self.leading > 2:
+            return super().rounded(inputs)
+        axes = self.axes(data[2:], filters[2:])
+        return () if outruns_bf16(*filters[:2], axes, data[0]) else super().rounded(inputs)
 
     def prepare(self, request: Request) -> Kernel | None:
         data, filters = request.inputs

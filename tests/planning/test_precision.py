@@ -216,6 +216,28 @@ def test_convolutions_one_after_the_other(way: str, batch: int) -> None:
         assert (in_bf16(between) != between).mean() > 0.3
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("channels", [(6, 12, 70, 12), (6, 7, 9, 12), (1, 2, 80, 3)])
+def test_results_that_only_convolutions_read(way: str, batch: int, channels: tuple[int, ...]) -> None:
+    """The result of each convolution is rounded, also where it is written in bf16 alone, and added as it is."""
+    data = integers(batch, channels[0], 9, 8)
+    x = b.parameter(list(data.shape), "f32")
+    alone, pad = ([1, 1], [1, 1], [0, 0]), ([1, 1], [1, 1], [1, 1])
+    first, second, third = (
+        integers(1, outs, ins, kernel, kernel, most=1) / divisor
+        for outs, ins, kernel, divisor in zip(channels[1:], channels, (1, 3, 1), (1, 4, 16))
+    )
+    last = integers(1, channels[3], channels[3], 1, 1, most=1)
+    one = b.Relu(node(b.Convolution, x, first[0], *alone))
+    two = node(b.Convolution, one, second[0], *pad)
+    three = node(b.Convolution, two, third[0], *alone)
+    result = run(inside(b.Add(node(b.Convolution, three, last[0], *alone), three)), way, data)
+    between = np.maximum(convolved(in_bf16(data), first, *alone), 0)
+    between = convolved(in_bf16(between), second, *pad)
+    between = convolved(in_bf16(between), third, *alone)
+    np.testing.assert_array_equal(result, convolved(in_bf16(between), last, *alone) + between)
+
+
 # ---------------------------------------------------------------------------------------------
 # attention
 
@@ -291,6 +313,18 @@ def test_attention_of_few_queries_stays_in_f32(way: str) -> None:
     result = irrun.compile(model, exact=way == "exact", precision="bf16")([query, key, value])[0]
     weights = np.exp(query.astype(np.float64) @ key.swapaxes(-1, -2) / np.sqrt(20))
     np.testing.assert_allclose(result, weights @ value / weights.sum(-1, keepdims=True), rtol=1e-5, atol=5e-6)
+
+
+@pytest.mark.parametrize(("size", "rounds"), [(32, False), (29, False), (28, True)])
+def test_convolutions_that_winograd_outruns_stay_in_f32(way: str, size: int, rounds: bool) -> None:
+    """From 64 tiles of 4 × 4 outputs on, if the pairs of channels are not too many."""
+    data, filters, how = normal(1, 32, size, size), normal(1, 48, 32, 3, 3), ([1, 1], [1, 1], [1, 1])
+    x = b.parameter(list(data.shape), "f32")
+    result = run(inside(node(b.Convolution, x, filters[0], *how)), way, data)
+    exact, rounded = convolved(data, filters, *how), convolved(in_bf16(data), in_bf16(filters), *how)
+    wanted, other = (rounded, exact) if rounds else (exact, rounded)
+    assert np.abs(result - wanted).max() < 1e-3
+    assert np.abs(result - other).max() > 1e-2
 
 
 def test_products_of_two_values_stay_in_f32(way: str) -> None:

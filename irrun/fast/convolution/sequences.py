@@ -5,7 +5,6 @@ Between two calls, Python computes on one thread, and the others wait for as lon
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final

@@ -148,7 +148,7 @@ def _convolve_channels(
 
 @contracted
 def _aim_rounded(out: np.ndarray, rounded: int, blocks: int, targets: np.ndarray) -> None:
-    """Replace the third address of windows that are in ``out`` by that of their results in bf16, from ``rounded`` on."""
+    """Aim at ``rounded`` the third address of windows that are in ``out``: that of their results in bf16."""
     if rounded:
         begin = address_of(out)
         for block in range(blocks):
