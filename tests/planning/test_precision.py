@@ -177,6 +177,30 @@ def test_convolutions(
     assert_sums(result, convolved(left, right, strides, dilations, pads), terms)
 
 
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("type", ["f32", "f16"])
+@pytest.mark.parametrize(
+    ("ins", "outs", "kernel", "size", "stride", "pads"),
+    [(5, 70, 3, 40, 1, (1, 1)), (32, 33, 3, 67, 2, (1, 1)), (16, 16, 1, 32, 1, (0, 0)), (3, 9, 4, 30, 5, (2, 0))],
+)
+def test_convolutions_along_one_axis(
+    way: str, precision: str, type: str, ins: int, outs: int, kernel: int, size: int, stride: int, pads: tuple[int, int]
+) -> None:
+    data, filters = normal(2, ins, size), normal(outs, ins, kernel)
+    x = b.parameter([2, ins, size], "f32")
+    made = b.Convolution(
+        x, constant(filters, type), strides=[stride], dilations=[1], pads_begin=[pads[0]], pads_end=[pads[1]]
+    )
+    result = run(made, way, data, precision=precision)
+    left, right = data.astype(np.float64), held(filters, type).astype(np.float64)
+    if precision == "bf16":
+        left, right = in_bf16(data), in_bf16(held(filters, type))
+    left, right, how = left[:, :, None], right[None, :, :, None], ([1, stride], [1, 1], [0, 0])
+    left = np.pad(left, ((0, 0), (0, 0), (0, 0), pads))
+    terms = convolved(np.abs(left), np.abs(right), *how)
+    assert_sums(result, convolved(left, right, *how)[:, :, 0], terms[:, :, 0])
+
+
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_transposed_convolutions(way: str, groups: int, stride: int) -> None:

@@ -247,6 +247,14 @@ def _convolution(type: str) -> Callable[[Draw], Node]:
     return draw
 
 
+def _line(d: Draw) -> Node:
+    """A convolution along one axis."""
+    ins, outs, kernel = d.size(48), d.size(80), d.one(1, 2, 3, 5)
+    pads = [int(d.rng.integers(0, kernel)) for _ in "be"]
+    data, filters = d.input(d.size(2), ins, d.size(100, kernel)), _filters(d, outs, ins, kernel)
+    return b.Convolution(data, filters, strides=[d.one(1, 1, 2)], pads_begin=pads[:1], pads_end=pads[1:], dilations=[1])
+
+
 def _convolutions(d: Draw) -> Node:
     """Convolutions one after the other, with sums of their results: computed in bands, or in one call."""
     channels = d.size(40)
@@ -394,6 +402,7 @@ IN_BF16: Final = " in bf16"
 """How the name of a model ends that multiplies in bf16."""
 _MULTIPLYING: Final[Mapping[str, Callable[[Draw], Node]]] = {
     "MatMul": _product,
+    "Line": _line,
     **{
         type: _convolution(type)
         for type in (

@@ -1,4 +1,6 @@
-"""Choose compiled kernels of convolutions and transposed convolutions, for channels-last f32 and constant filters."""
+"""Choose compiled kernels of convolutions and transposed convolutions, for f32 and constant filters.
+
+The data is channels-last, unless it has one spatial axis."""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from irrun.fast.convolution.lines import line
 from irrun.fast.convolution.methods import convolution, transposed
 from irrun.kernels.convolution.planes import Filters
 from irrun.kernels.convolution.windows import Axis
@@ -29,7 +32,12 @@ def offer(op: Op, request: Request) -> Kernel | None:
     """Return the kernel of an operation of this family, or None if there is none for what is known of its inputs."""
     data, filters, output_shape = request.first(3)
     batch = None if data is None else data.shape[0].value
-    if not request.channels_last or data is None or filters is None or batch is None or data.type.name != "f32":
+    if data is None or filters is None or batch is None or data.type.name != "f32":
+        return None
+    if op.type == "Convolution" and data.rank == 3:
+        known = cast(_Convolution, op).constant_geometry(data, filters)
+        return None if known is None else line(*known, batch, request.precision)
+    if not request.channels_last:
         return None
     if op.type.endswith("BackpropData"):
         return _of_transposed(cast(_Transposed, op), data, filters, output_shape, batch, request.precision)

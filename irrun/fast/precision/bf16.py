@@ -16,6 +16,7 @@ from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import address_of, halves_at, longs_at, words_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, multiply_panels
+from irrun.fast.precision.pairs import GROUP, round_groups
 from irrun.kernels.cast import rounded_to_bf16
 
 __all__ = ["multiply_rounded", "round_rows", "rounded_panels", "words"]
@@ -107,7 +108,8 @@ def round_rows(source: int, apart: int, target: int, count: int, first: int, las
 def _round(source: int, target: int, count: int) -> None:
     """Round ``count`` numbers in a row."""
     row, halves = array_at(words_at(source), count), array_at(halves_at(target), count)
-    for k in range(count):
+    round_groups(source, target, count // GROUP)
+    for k in range(count // GROUP * GROUP, count):
         halves[k] = _rounded(row[k])
 
 

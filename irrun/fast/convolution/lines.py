@@ -1,0 +1,106 @@
+"""Convolutions along one axis, of channels-first data: products of rows that overlap in memory.
+
+The data is turned to [positions, channels], with zeros for the pads. A window is then one row of a matrix, which begins
+a stride after the row of the window before it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from irrun.base.thresholds import least
+from irrun.fast.arithmetic import WORK_PER_NUMBER
+from irrun.fast.attention_block import as_columns
+from irrun.fast.machine.memory import data_address, row_at
+from irrun.fast.machine.processor import ROWS, VECTOR, compiled
+from irrun.fast.machine.sharing import share
+from irrun.fast.panels import after, multiply_part
+from irrun.fast.precision.bf16 import round_rows, words
+from irrun.fast.product import PackedMatrix, RoundedMatrix
+from irrun.kernels.blocks import report_in_blocks
+from irrun.kernels.convolution.planes import Filters
+from irrun.kernels.convolution.windows import Axis
+from irrun.kernels.matmul import ConstantForm
+from irrun.opdef import Kernel, OnTileReady, Operands, Packing, ignore_tile
+
+__all__ = ["line"]
+
+_MIN_FILTERS_ELEMENTS: Final = 1 << 12
+"""The fewest elements of filters for which this is worth turning the data."""
+
+
+def line(filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operands) -> Kernel | None:
+    """Return the kernel of a convolution of f32 along one axis, or None if there is none for the filters.
+
+    The filters are finite, or there are no pads. ``precision`` is that of data and filters.
+    """
+    (axis,) = axes
+    if filters.groups > 1 or axis.dilation > 1 or filters.size < least(_MIN_FILTERS_ELEMENTS):
+        return None
+    ins, outs, rounds = filters.ins, filters.outs, precision == "bf16"
+    held, packed = words(ins) if rounds else ins, _PackedLine.of(filters.source, precision)
+    places, kept = axis.inside
+
+    def call(
+        data: np.ndarray, _: np.ndarray, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
+    ) -> np.ndarray:
+        whole = np.empty((batch, outs, axis.out), np.float32) if out is None else out
+        data = np.ascontiguousarray(data[..., kept])
+        turned = np.zeros((axis.reach, ins), np.float32)
+        rounded = np.empty((axis.reach, held), np.float32) if rounds else turned
+        rows = np.lib.stride_tricks.as_strided(
+            rounded, (axis.out, axis.kernel * held), (4 * axis.stride * held, 4), writeable=False
+        )
+        result = np.empty((axis.out, outs), np.float32)
+        for image, target in zip(data, whole):
+            _turn(image, turned[places])
+            if rounds:
+                places_of = data_address(turned), ins, data_address(rounded), ins
+                share(round_rows, axis.reach, WORK_PER_NUMBER * turned.size, *places_of)
+            work = 2 * result.size * axis.kernel * ins
+            share(multiply_part, axis.out, work, rows, packed.panels, result, 0, True, *after(None, None, 0), unit=ROWS)
+            _turn(result, target)
+        report_in_blocks(whole, on_tile_ready)
+        return whole
+
+    name, packing = "compiled in bf16" if rounds else "compiled", Packing((1,), packed.panels.nbytes)
+    return Kernel(call, name, out="tiles", flops=2 * batch * axis.out * filters.size, packing=packing)
+
+
+class _PackedLine(ConstantForm):
+    """Filters (1, out, in, positions) in panels, whose rows are the channels of each position in turn."""
+
+    def __init__(self, source: np.ndarray, precision: Operands) -> None:
+        super().__init__(source)
+        taps = source[0].transpose(2, 1, 0)
+        if precision == "bf16" and taps.shape[1] % 2:
+            taps = np.pad(taps, ((0, 0), (0, 1), (0, 0)))
+        matrix = taps.reshape(-1, taps.shape[2])
+        self.panels = (RoundedMatrix if precision == "bf16" else PackedMatrix)(matrix).panels
+
+
+def _turn(source: np.ndarray, target: np.ndarray) -> None:
+    """Fill a matrix of f32 whose rows are contiguous with the transposed ``source``, whose rows are, too."""
+    (rows, columns), work = source.shape, WORK_PER_NUMBER * source.size
+    places = data_address(source), source.strides[0], rows, data_address(target), target.strides[0]
+    share(_turn_columns, columns, work, *places, unit=VECTOR)
+
+
+@compiled
+def _turn_columns(source: int, step: int, rows: int, target: int, apart: int, first: int, last: int) -> None:
+    """Copy the columns ``first`` to ``last`` of ``source`` to rows of ``target``.
+
+    Both are addresses of matrices, whose rows are ``step`` and ``apart`` bytes apart.
+    """
+    for left in range(first, last, VECTOR):
+        right, top = min(left + VECTOR, last), 0
+        if right - left == VECTOR:
+            for i in range(0, rows // VECTOR * VECTOR, VECTOR):
+                as_columns(source + i * step + 4 * left, step, target + left * apart + 4 * i, apart)
+            top = rows // VECTOR * VECTOR
+        for j in range(left, right):
+            filled = row_at(target + j * apart, rows)
+            for i in range(top, rows):
+                filled[i] = row_at(source + i * step + 4 * j, 1)[0]
