@@ -183,3 +183,51 @@ def test_a_variance_in_one_pass_beside_a_mean_is_a_form_of_its_own(tmp_path: Pat
     budget = judged(model, x, "layer", shown, tmp_path)
     assert budget.is_explained
     assert budget.form == "f32 with a variance in one pass"
+
+
+@pytest.mark.parametrize("data", DATA)
+def test_running_sums_are_explained(data: str, tmp_path: Path) -> None:
+    """In a chain, and in blocks of 16 whose sums are added to each other; an element that is left out is found."""
+    x = DATA[data].astype(np.float32).reshape(8, 2048)
+    model = b.model([b.CumSum(b.parameter(x.shape, name="x"), np.array(1), name="layer")])
+    within = np.cumsum(x.reshape(8, 128, 16), -1, dtype=np.float32)
+    before = np.cumsum(within[..., -1], -1, dtype=np.float32)
+    before = np.concatenate([np.zeros((8, 1), np.float32), before[:, :-1]], 1)
+    chain, blocks = np.cumsum(x, 1, dtype=np.float32), (before[..., None] + within).reshape(8, 2048)
+    faulty = blocks.copy()
+    faulty[5, 1000:] -= x[5, 1000]
+    for number, (shown, explained) in enumerate(((chain, True), (blocks, True), (faulty, False))):
+        (folder := tmp_path / str(number)).mkdir()
+        assert judged(model, x, "layer", shown, folder).is_explained is explained, number
+
+
+@pytest.mark.parametrize(("fault", "explained"), [(0.0, True), (1e-4, False)])
+@pytest.mark.parametrize("mean", [0.0, 3.0])
+def test_a_transform_by_sums_of_products_is_explained(
+    mean: float, fault: float, explained: bool, tmp_path: Path
+) -> None:
+    """Each element is a chain of 1,024 products; an engine may transform in fewer steps, and errs less then."""
+    x = (mean + _RNG.normal(size=(2, 512, 2))).astype(np.float32)
+    turns = np.outer(np.arange(512), np.arange(512)) % 512 * (2 * np.pi / 512)
+    cos, sin = np.cos(turns).astype(np.float32), np.sin(turns).astype(np.float32)
+    real, imaginary = x[:, None, :, 0], x[:, None, :, 1]
+    parts = (
+        np.concatenate([real * cos, imaginary * sin], -1),
+        np.concatenate([imaginary * cos, -real * sin], -1),
+    )
+    shown = np.stack([_chain(part) for part in parts], -1)
+    shown[1] *= np.float32(1 + fault)
+    model = b.model([b.DFT(b.parameter(x.shape, name="x"), np.array([1]), name="layer")])
+    assert judged(model, x, "layer", shown, tmp_path).is_explained is explained
+
+
+@pytest.mark.parametrize(("fault", "explained"), [(0.0, True), (1e-3, False)])
+def test_attention_over_many_keys_is_explained(fault: float, explained: bool, tmp_path: Path) -> None:
+    """The weights of 2,048 keys are added in a chain, and so are the weighted values."""
+    q, k, v = (_RNG.normal(size=(1, count, 8)).astype(np.float32) for count in (16, 2048, 2048))
+    scores = (q @ k.swapaxes(1, 2) / np.float32(8**0.5)).astype(np.float32)
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    shown = _chain(powers[:, :, None] * v.swapaxes(1, 2)[:, None]) / _chain(powers)[..., None]
+    shown[:, 3] *= np.float32(1 + fault)
+    node = b.ScaledDotProductAttention(b.parameter(q.shape, name="x"), k, v, causal=False, name="layer")
+    assert judged(b.model([node]), q, "layer", shown, tmp_path).is_explained is explained

@@ -35,6 +35,8 @@ _LUCK: Final = 2.0
 one direction."""
 _LANES: Final = (1, 8, 16)
 """The partial sums that these orders keep: a chain of additions, and the lanes of vectors."""
+_PART: Final = 1 << 22
+"""About the most terms that are tried at once."""
 
 Errors = Callable[[Any, Arrays, Run, np.ndarray], np.ndarray]
 """Takes an operation, its inputs, its kernel and its output. Returns how far each element may move."""
@@ -64,6 +66,12 @@ def _chain(terms: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     count = prod(terms.shape[axis] for axis in axes)
     kept = [1 if axis in axes else length for axis, length in enumerate(terms.shape)]
     rows = np.moveaxis(terms, axes, range(-len(axes), 0)).reshape(-1, count)
+    return np.concatenate([_of_rows(part) for part in np.array_split(rows, 1 + rows.size // _PART)]).reshape(kept)
+
+
+def _of_rows(rows: np.ndarray) -> np.ndarray:
+    """Return what the sum of each row may err."""
+    count = rows.shape[1]
     total, squares = rows.sum(1), np.square(rows).sum(1)
     partial = np.square(np.cumsum(rows, 1)).sum(1)
     error = _of_chain(np.maximum(partial, _partial(total, squares, count)))
@@ -74,7 +82,7 @@ def _chain(terms: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         sums = np.cumsum(narrow[:, :held].reshape(len(rows), -1, lanes), 1)[:, -1:].reshape(len(rows), -1)
         tried = np.cumsum(np.concatenate([sums, narrow[:, held:]], 1), 1)[:, -1]
         error = np.maximum(error, _LUCK * np.abs(tried - whole))
-    return error.reshape(kept)
+    return error
 
 
 def _partial(total: np.ndarray, squares: np.ndarray | float, count: float | np.ndarray) -> np.ndarray:
@@ -213,11 +221,13 @@ def _transformed(op: Any, inputs: Arrays, run: Run, true: np.ndarray) -> np.ndar
     """Fourier transforms: the squares of the terms of a sum add up to the mean square of the output."""
     x, square = _widened(inputs[0]), np.square(_widened(true))
     if op.type.endswith("STFT"):
-        return _of_chain(_partial(_widened(true), square.mean(), int(np.max(_widened(inputs[2])))))
-    axes = _along(inputs[1], x.ndim - op.complex_in)
-    lengths = max(x.shape, true.shape, key=prod)
-    mean = square.mean((*axes, -1) if op.complex_out else axes, keepdims=True)
-    return _of_chain(_partial(_widened(true), mean, prod(lengths[axis] for axis in axes)))
+        count, mean = int(np.max(_widened(inputs[2]))), square.mean(keepdims=True)
+    else:
+        axes = _along(inputs[1], x.ndim - op.complex_in)
+        lengths = max(x.shape, true.shape, key=prod)
+        count = prod(lengths[axis] for axis in axes)
+        mean = square.mean((*axes, -1) if op.complex_out else axes, keepdims=True)
+    return _ORDER * _of_chain(_partial(_widened(true), mean, 2 * count))
 
 
 _FAMILIES: Final[Mapping[Errors, str]] = {
