@@ -28,7 +28,7 @@ BUDGETS: Final = {
     "irrun/arrays": 350,
     "irrun/base": 1_100,  # with the places and contents of caches, and of elements by byte
     "irrun/build": 1_250,
-    "irrun/checking": 3_400,  # with runtime options, frozen dims
+    "irrun/checking": 3_500,  # with runtime options, frozen dims
     "irrun/cli": 9_550,  # options of one meaning, pictures, classes, results in files, tables whose names all differ; export, passport
     "irrun/compat": 3_650,
     "irrun/conformance": 1_450,  # claims of engines, causes of failures
@@ -37,7 +37,7 @@ BUDGETS: Final = {
     "irrun/specification": 2_450,  # a function for each behaviour that a page leaves open
     "irrun/engines": 3_200,  # runtime graphs; transformations, saved; one table of kinds, with what each reads and shows
     "irrun/explorer": 250,
-    "irrun/export": 3_900,  # a converter for each operation that ONNX can say
+    "irrun/export": 4_150,  # a converter for each operation that ONNX can say, and functions for others
     "irrun/extensions": 7_700,  # patterns are bounded before they are compiled; internal operations
     "irrun/fast": 8_050,  # with the passes of a plan that only compiled kernels need, networks in integers, products in bf16
     "irrun/fleet": 2_000,
@@ -58,7 +58,7 @@ BUDGETS: Final = {
     "irrun/targets": 850,  # releases of OpenVINO, rules of what each refuses, limits of devices, passports
     "irrun/testing": 950,
     "irrun/types": 850,
-    "tests": 71_500,  # internal operations, editors, widths of tables; ONNX, conversions, targets
+    "tests": 71_800,  # internal operations, editors, widths of tables; ONNX, conversions, targets
     "tools": 11_700,  # kernel_calls, planted_faults, adjudication, pairs, served models, releases, conversions
     "benchmarks": 2_700,  # lanes, the state of decoders, budgets of networks
 }

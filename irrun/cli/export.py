@@ -34,6 +34,11 @@ __all__ = ["command"]
     is_flag=True,
     help="Write constants to OUT.onnx.data. [default: if they take about 2 GiB or more]",
 )
+@click.option(
+    "--functions",
+    is_flag=True,
+    help="Write a layer that ONNX cannot say as a function of org.openvino, which your runtime has to bring.",
+)
 @shape_option()
 @input_option(" The exported model is compared on it.")
 @click.option("--no-verify", is_flag=True, help="Do not run the exported model in onnxruntime.")
@@ -44,6 +49,7 @@ def command(
     weights: str | None,
     opset: int | None,
     external: bool,
+    functions: bool,
     inputs: Sequence[str],
     output: str,
     form: str,
@@ -52,7 +58,8 @@ def command(
 ) -> int:
     """Write a model as ONNX, and verify it in onnxruntime.
 
-    Each layer becomes operations of ONNX that compute what its page says; a layer for which ONNX has none is refused.
+    Each layer becomes operations of ONNX that compute what its page says; a layer for which ONNX has none is refused,
+    or becomes a function (--functions).
     ReadValue and Assign become inputs and outputs. Before the file is written, onnx.checker checks the model, and
     onnxruntime runs it on the same inputs as irrun. This needs the packages onnx and onnxruntime: the extra `onnx`.
     """
@@ -66,8 +73,8 @@ def command(
     if shapes:
         whole = whole.reshape(shapes)
     written = to_onnx(
-        whole, target, opset=OPSET if opset is None else opset, external=external or None, verify=not no_verify,
-        feeds=_feeds(whole, inputs) if inputs else None,
+        whole, target, opset=OPSET if opset is None else opset, external=external or None, functions=functions,
+        verify=not no_verify, feeds=_feeds(whole, inputs) if inputs else None,
     )  # fmt: skip
     if form == "json":
         _terminal.print_json(_record(written))
@@ -76,6 +83,7 @@ def command(
     files = " and ".join(str(file) for file in written.files)
     message = f"wrote {files}: {counted(written.nodes, 'node')} of operation set {written.opset}; "
     message += f"inputs {', '.join(written.inputs) or 'none'}; outputs {', '.join(written.outputs) or 'none'}; {proof}"
+    message += f"; your runtime needs {', '.join(written.functions)}" if written.functions else ""
     _terminal.console(stderr=True).print(printable(message))
     return 0
 
@@ -98,4 +106,5 @@ def _record(written: Written) -> dict[str, object]:
         "outputs": list(written.outputs),
         "states": dict(written.states),
         "verified": written.verified,
+        "functions": list(written.functions),
     }

@@ -19,6 +19,7 @@ from irrun.api import PathLike, as_model
 from irrun.diagnostics import ModelError, WriteError, diagnostic
 from irrun.export.convert import convert
 from irrun.export.ends import plain_ends
+from irrun.export.functions import domain_of, without_functions
 from irrun.export.verify import require_equal
 from irrun.export.write import write
 from irrun.inference.propagate import weights_missing
@@ -49,6 +50,8 @@ class Written:
     outputs: tuple[str, ...]
     states: Mapping[str, str]
     verified: bool
+    functions: tuple[str, ...] = ()
+    """The functions that the runtime has to bring, such as ``org.openvino.opset4:Proposal``."""
 
 
 def to_onnx(
@@ -57,6 +60,7 @@ def to_onnx(
     *,
     opset: int = OPSET,
     external: bool | None = None,
+    functions: bool = False,
     verify: bool = True,
     feeds: Iterable[Mapping[int, np.ndarray]] | None = None,
 ) -> Written:
@@ -64,14 +68,17 @@ def to_onnx(
 
     - ``opset`` is the operation set of ONNX, from ``OLDEST`` to ``NEWEST``.
     - ``external`` says whether constants lie in a file beside the model, by default if they take about 2 GiB or more.
+    - ``functions`` writes a layer that ONNX cannot say as a node of a domain of its own, such as
+      ``org.openvino.opset8``, with the attributes of the layer. The caller's runtime has to bring this function.
     - ``verify`` runs the exported model in onnxruntime, and compares its outputs with those of irrun.
     - ``feeds`` are the inputs of these runs, arrays by position; inputs that are missing are random. By default, there
       are two runs.
 
-    ReadValue and Assign become inputs and outputs of the graph. ``onnx.checker`` checks each model. Nothing is written
-    if an error is raised: ModelError (IR610) at a layer that ONNX cannot say or that computes something else there,
-    EngineError (IR702) if onnxruntime is not installed, WriteError (IR011) if a file cannot be written, and the errors
-    of ``irrun.read_model``.
+    Around a function, both sides are verified: onnxruntime gets the outputs of the function from irrun, and must
+    compute its inputs. ReadValue and Assign become inputs and outputs of the graph. ``onnx.checker`` checks each model.
+    Nothing is written if an error is raised: ModelError (IR610) at a layer that ONNX cannot say or that computes
+    something else there, EngineError (IR702) if onnxruntime is not installed, WriteError (IR011) if a file cannot be
+    written, and the errors of ``irrun.read_model``.
     """
     model, path = as_model(model), Path(path)
     if model.weights is None and model.constants:
@@ -80,13 +87,13 @@ def to_onnx(
         message = f"irrun does not write operation set {opset} of ONNX"
         help = f"choose one from {OLDEST} to {NEWEST}, which the installed package onnx knows"
         raise ModelError(diagnostic("IR610", message, file=model.source.path, help=help))
-    exported = convert(model, opset)
+    exported = convert(model, opset, functions=functions)
     try:
         with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.resolve().parent) as folder:
             files = write(exported, Path(folder) / path.name, external=external)
             _check(model, files[0])
             if verify:
-                ends = plain_ends(exported)
+                ends = plain_ends(without_functions(exported))
                 same = ends.exported is exported
                 checked = files if same else write(ends.exported, Path(folder) / "f32" / path.name, external=external)
                 require_equal(model, ends, checked[0], feeds)
@@ -101,6 +108,7 @@ def to_onnx(
         tuple(path.with_name(file.name) for file in files), opset, len(graph.node), tuple(i.name for i in graph.input),
         tuple(o.name for o in graph.output),
         {state.input: state.output for state in exported.states.values()}, verify,
+        tuple(dict.fromkeys(f"{domain_of(f.layer)}:{f.layer.type}" for f in exported.functions)),
     )  # fmt: skip
 
 

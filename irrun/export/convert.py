@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import onnx
@@ -12,6 +12,7 @@ import onnx
 from irrun.diagnostics import ModelError, Refused, UnsupportedError
 from irrun.export import operations
 from irrun.export.call import Call, State
+from irrun.export.functions import Function, attributes_of, domain_of
 from irrun.export.graph import Constant, Graph, onnx_type
 from irrun.export.operations.quantization import dequantized
 from irrun.export.registry import Converter, converter_of
@@ -35,22 +36,26 @@ Output = tuple[int, int]
 class Exported:
     """A model of ONNX without its constants, which are read when the file is written.
 
-    ``tensors`` are the names of the tensors that hold the outputs of layers. ``states`` are the variables of the model.
+    ``tensors`` are the names of the tensors that hold the outputs of layers. ``states`` are the variables of the model,
+    and ``functions`` the layers that ONNX cannot say.
     """
 
     proto: onnx.ModelProto
     constants: Mapping[str, Constant]
     tensors: Mapping[Output, str]
     states: Mapping[str, State]
+    functions: tuple[Function, ...] = ()
 
 
-def convert(model: Model, opset: int) -> Exported:
+def convert(model: Model, opset: int, *, functions: bool = False) -> Exported:
     """Return the ONNX model that computes what ``model`` computes.
 
-    Raises ModelError (IR610) for the first layer that ONNX cannot say, and UnsupportedError for an unknown operation.
+    With ``functions``, a layer that ONNX cannot say becomes a node of a domain of its own, unless it is in a body or
+    has state. Otherwise, raises ModelError (IR610) for the first such layer. Raises UnsupportedError for an unknown
+    operation.
     """
     graph = Graph(opset)
-    exporter = _Exporter(model, graph, "", {})
+    exporter = _Exporter(model, graph, "", {}, functions=functions)
     dims = _Dims()
     inputs: list[Any] = []
     for parameter in model.parameters:
@@ -69,12 +74,15 @@ def convert(model: Model, opset: int) -> Exported:
             after = graph.add("Identity", [exporter.assigned.get(variable, state.input)], state.output)[0]
             outputs.append(_info(after, state.value, opset, dims))
     graph.drop_unused([output.name for output in outputs])
+    foreign = exporter.foreign(dims, {output.name for output in outputs})
     body = onnx.helper.make_graph(graph.nodes, model.name or "model", inputs, outputs)
-    proto = onnx.helper.make_model(body, producer_name="irrun", opset_imports=[onnx.helper.make_opsetid("", opset)])
-    proto.ir_version = onnx.helper.find_min_ir_version_for(list(proto.opset_import))
+    domains = {"": opset} | {domain_of(function.layer): 1 for function in foreign}
+    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in domains.items()]
+    proto = onnx.helper.make_model(body, producer_name="irrun", opset_imports=imports)
+    proto.ir_version = onnx.helper.find_min_ir_version_for(imports[:1])
     used = _names(body)
     constants = {name: constant for name, constant in graph.shared.constants.items() if name in used}
-    return Exported(proto, constants, exporter.tensors, exporter.states)
+    return Exported(proto, constants, exporter.tensors, exporter.states, foreign)
 
 
 def _names(graph: onnx.GraphProto) -> set[str]:
@@ -85,6 +93,9 @@ def _names(graph: onnx.GraphProto) -> set[str]:
         for attribute in node.attribute:
             names |= _names(attribute.g)
     return names
+
+
+_NO_COUNTERPART: Final = "cut the layer out (irrun extract), or export it as a function (--functions)"
 
 
 class _Dims:
@@ -120,8 +131,13 @@ class _Exporter:
     ``path`` is the path of the body, such as ``loop/``. ``tensors`` holds the name of the tensor of each output.
     """
 
-    def __init__(self, model: Model, graph: Graph, path: str, states: dict[str, State]) -> None:
+    def __init__(
+        self, model: Model, graph: Graph, path: str, states: dict[str, State], *, functions: bool = False
+    ) -> None:
         self.model, self.graph, self.path, self.states = model, graph, path, states
+        self.functions = functions
+        self.calls: list[tuple[Layer, list[str]]] = []
+        """The layers that are functions, with the tensors of their outputs."""
         self.assigned: dict[str, str] = {}
         self.ops: dict[int, Op] = {}
         for layer, op, problems in bind_all(model):
@@ -200,10 +216,15 @@ class _Exporter:
                 empty = np.empty(value.shape.static or (), value.type.dtype)
                 self.tensors[layer.id, position] = self.graph.constant(empty, value.type, wishes[position])
             return
-        converter = converter_of(self.ops[layer.id].type)
-        if converter is None:
-            raise Refused("has no counterpart in ONNX", code="IR610", help="cut the layer out (irrun extract)")
-        made = self._converted(layer, converter, outputs)
+        try:
+            made = self._converted(layer, outputs)
+        except Refused:
+            self.graph.forget(start)
+            if not self.functions or layer.bodies or not self.ops[layer.id].pure:
+                raise
+            for position, name in enumerate(self._function(layer, outputs)):
+                self.tensors[layer.id, position] = name
+            return
         produced = {name for node in self.graph.nodes[start:] for name in node.output}
         for position, name in enumerate(made[: len(layer.outputs)]):
             if name in produced:
@@ -249,8 +270,48 @@ class _Exporter:
             return None
         return dequantized(self._call(layer, outputs, outputs[0].type), weights, self.model)
 
-    def _converted(self, layer: Layer, converter: Converter, outputs: list[Value]) -> list[str]:
+    def _function(self, layer: Layer, outputs: list[Value]) -> list[str]:
+        """Add the node of a layer that is a function, and return the names of its outputs."""
+        for feed in filter(None, self.model.feeds[layer.id]):
+            self._require(feed)
+        feeds = [None if feed is None else self.tensors[feed] for feed in self.model.feeds[layer.id]]
+        op, name = self.ops[layer.id], f"{self.model.unique_names[layer.id]}/{layer.type}"
+        given = attributes_of(op)
+        made = self.graph.add(
+            op.type, [feed or "" for feed in feeds], name, len(outputs), domain=domain_of(layer), **given
+        )
+        self.calls.append((layer, made))
+        return made
+
+    def foreign(self, dims: _Dims, shown: set[str]) -> tuple[Function, ...]:
+        """Return the functions that the graph calls, whose outputs have the names ``shown``.
+
+        Raises ModelError (IR610) for a tensor whose rank is unknown.
+        """
+        functions: list[Function] = []
+        shown |= {name for _, names in self.calls for name in names}
+        for layer, names in self.calls:
+            if not any(self.graph.producer(name) in self.graph.nodes for name in names):
+                continue  # nobody reads it
+            inputs: list[tuple[Output, Any]] = []
+            with self.at(layer):
+                for feed in filter(None, self.model.feeds[layer.id]):
+                    tensor = self.tensors[feed]
+                    if self.graph.producer(tensor) is not None and tensor not in shown:
+                        shown.add(tensor)
+                        inputs.append((feed, _info(tensor, self.values[feed], self.graph.opset, dims)))
+                outputs = [
+                    _info(name, self.values[layer.id, position], self.graph.opset, dims)
+                    for position, name in enumerate(names)
+                ]
+            functions.append(Function(layer, tuple(inputs), tuple(outputs)))
+        return tuple(functions)
+
+    def _converted(self, layer: Layer, outputs: list[Value]) -> list[str]:
         """Add the nodes of a layer, and return the names of its outputs."""
+        converter = converter_of(self.ops[layer.id].type)
+        if converter is None:
+            raise Refused("has no counterpart in ONNX", code="IR610", help=_NO_COUNTERPART)
         feeds = self.model.feeds[layer.id]
         for feed in filter(None, feeds):
             self._require(feed)

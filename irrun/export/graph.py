@@ -136,6 +136,13 @@ class Graph:
                 names[:] = [new if name == old else name for name in names]
         return new
 
+    def forget(self, start: int) -> None:
+        """Remove the nodes from ``start`` on. No other node reads their tensors."""
+        for node in self.nodes[start:]:
+            for name in node.output:
+                self.producers.pop(name, None)
+        del self.nodes[start:]
+
     def drop_unused(self, outputs: Sequence[str]) -> None:
         """Drop the nodes that no output depends on."""
         needed, kept = set(outputs), []

@@ -18,6 +18,7 @@ from irrun.engines import open as open_engine
 from irrun.export.ends import PlainEnds
 from irrun.model import Layer, Model
 from irrun.running.executor import Executable
+from irrun.running.executor import Outputs as RunOutputs
 from irrun.running.generate import draw
 
 __all__ = ["SAMPLES", "differs", "require_equal"]
@@ -67,28 +68,44 @@ class _Sample:
         """Run both, a stateful model twice, and raise ModelError (IR610) if an output differs."""
         self.reference.restart()
         states = list(self.exported.states.values())
-        readers = [self.model.unique_names[state.reader.id] for state in states]
-        expected = self.reference(list(arrays), taps=readers)
-        held = [expected.taps[name] for name in readers]
-        after = self._require([*arrays, *held], [expected[i] for i in range(len(self.model.results))])
+        run = self._reference(arrays)
+        held = [run.taps[self.model.unique_names[state.reader.id]] for state in states]
+        after = self._require([*arrays, *held], run)
         if not states:
             return
         with suppress(IrrunError):
-            again = self.reference(list(arrays))
-            wanted = [again[i] for i in range(len(self.model.results))]
-            self._require([*arrays, *after], wanted)
+            self._require([*arrays, *after], self._reference(arrays))
 
-    def _require(self, arrays: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Run the exported model, compare its outputs, and return the states behind them."""
-        outcome = self.engine.infer(dict(enumerate(self.ends.fed(arrays))))
+    def _reference(self, arrays: Sequence[np.ndarray]) -> RunOutputs:
+        """Return what irrun computes, with the values of states, and of the inputs and outputs of functions."""
+        layers = [state.reader.id for state in self.exported.states.values()]
+        layers += [function.layer.id for function in self.exported.functions]
+        layers += [id for function in self.exported.functions for (id, _), _ in function.inputs]
+        return self.reference(list(arrays), taps=[self.model.unique_names[id] for id in dict.fromkeys(layers)])
+
+    def _require(self, arrays: Sequence[np.ndarray], run: RunOutputs) -> list[np.ndarray]:
+        """Run the exported model, compare its outputs with those of irrun, and return the states behind them."""
+        given = [
+            run.taps[self.model.output_name(function.layer.id, position)]
+            for function in self.exported.functions
+            for position in range(len(function.outputs))
+        ]
+        outcome = self.engine.infer(dict(enumerate(self.ends.fed([*arrays, *given]))))
         if not isinstance(outcome, Outputs):
             raise _RunError(_refused(self.model, f"onnxruntime fails: {_said(outcome)}").diagnostics)
         outputs = self.ends.restored([output.array for output in outcome.outputs])
-        for result, want, output in zip(self.model.results, expected, outputs):
-            why = differs(output, want)
+        count = len(self.model.results)
+        for position, (result, output) in enumerate(zip(self.model.results, outputs)):
+            why = differs(output, run[position])
             if why and not self._is_explained(arrays):
-                raise self._culprit(arrays, result, why)
-        return outputs[len(expected) :]
+                raise self._culprit([*arrays, *given], result, why)
+        behind = count + len(self.exported.states)
+        shown = [place for function in self.exported.functions for place, _ in function.inputs]
+        for (id, position), output in zip(shown, outputs[behind:]):
+            if why := differs(output, run.taps[self.model.output_name(id, position)]):
+                message = f"output {position} differs in onnxruntime: {why}"
+                raise _refused(self.model, message, self.model.layers[id])
+        return outputs[count:behind]
 
     def _is_explained(self, arrays: Sequence[np.ndarray]) -> bool:
         """Return whether the budgets of ``irrun compare`` explain a difference, as where a level is rounded up or down.
@@ -96,7 +113,7 @@ class _Sample:
         That is asked for models that quantize and have no variables.
         """
         quantizes = any(layer.type == "FakeQuantize" for layer in self.model.layers.values())
-        if not quantizes or self.exported.states:
+        if not quantizes or self.exported.states or self.exported.functions:
             return False
         saved = self.path.with_name("model.xml")
         save_model(self.model, saved)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +203,66 @@ def test_a_loop_and_its_outputs(tmp_path: Path) -> None:
     last, sums = computed(tmp_path / "m.onnx", data, zero)
     np.testing.assert_array_equal(sums, zero + data.cumsum(0))
     np.testing.assert_array_equal(last, zero + data.sum(0, keepdims=True))
+
+
+def _with_functions() -> irrun.Model:
+    """Return a model whose first function reads a computed value, and whose second one reads the first."""
+    x = b.parameter([2, "?"], name="x")
+    inner = b.ErfInv(b.Tanh(b.Multiply(x, np.float32(0.3))), name="inner")
+    outer = b.ErfInv(b.Multiply(inner, np.float32(0.1)), name="outer")
+    return b.model({"sum": b.Add(inner, x), "inner": inner, "outer": outer})
+
+
+def test_functions(tmp_path: Path) -> None:
+    """A layer without a counterpart is a node of its own domain. ErfInv undoes Erf: onnxruntime runs the rest."""
+    model = _with_functions()
+    with pytest.raises(irrun.ModelError, match='ErfInv "inner": has no counterpart'):
+        to_onnx(model, tmp_path / "a.onnx")
+    written = to_onnx(model, tmp_path / "a.onnx", functions=True)
+    assert (written.functions, written.verified) == (("org.openvino.opset17:ErfInv",), True)
+    proto = onnx.load(tmp_path / "a.onnx")
+    assert [node.op_type for node in proto.graph.node if node.domain == "org.openvino.opset17"] == ["ErfInv"] * 2
+    assert [output.name for output in proto.graph.output] == ["sum", "inner", "outer"]
+
+
+def test_functions_have_the_attributes_of_the_layer(tmp_path: Path) -> None:
+    data, grid = b.parameter([1, 2, 4, 4], name="data"), b.parameter([3, 5], name="boxes")
+    pooled = b.ROIAlignRotated(
+        data,
+        grid,
+        np.zeros(3, np.int64),
+        pooled_h=2,
+        pooled_w=3,
+        sampling_ratio=1,
+        spatial_scale=0.5,
+        clockwise_mode=True,
+    )
+    to_onnx(b.model({"y": pooled}), tmp_path / "a.onnx", functions=True)
+    (node,) = onnx.load(tmp_path / "a.onnx").graph.node[:1]
+    attributes = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
+    assert attributes == {"pooled_h": 2, "pooled_w": 3, "sampling_ratio": 1, "spatial_scale": 0.5, "clockwise_mode": 1}
+
+
+def test_what_a_function_reads_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong converter before a function is found, although no output shows its value."""
+    monkeypatch.setitem(registry._CONVERTERS, "Tanh", registry.Converter(lambda call: call("Sin", call.input(0))))
+    x = b.parameter([4], name="x")
+    model = b.model({"y": b.ErfInv(b.Tanh(x, name="wrong"))})
+    with pytest.raises(irrun.ModelError, match='Tanh "wrong": output 0 differs in onnxruntime'):
+        to_onnx(model, tmp_path / "a.onnx", functions=True)
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (lambda x: b.RandomUniform([2], 0.0, 1.0, output_type="f32", global_seed=0, op_seed=1), "has no counterpart"),
+        (lambda x: b.Loop(2, True, x, body=lambda i, a: (True, b.ErfInv(a))), "has no counterpart"),
+        (
+            lambda x: b.ErfInv(b.Reshape(x, b.parameter(["?"], "i64"), special_zero=False)),
+            "the rank of .* is not known",
+        ),
+    ],
+)
+def test_layers_that_are_no_functions(build: Callable[[b.Node], b.Node], said: str, tmp_path: Path) -> None:
+    with pytest.raises(irrun.ModelError, match=said):
+        to_onnx(b.model({"y": build(b.parameter([3], name="x"))}), tmp_path / "a.onnx", functions=True)
