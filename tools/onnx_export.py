@@ -37,10 +37,10 @@ STATUSES: Final = ("equal", "refused", "failed", "wrong")
 
 LIMITS: Final = {
     "no such operation": r"has no counterpart",
-    "no such type": r"no element type|has \w+ from operation set|no kernel for|unsayable type",
-    "not known before a run": r"not constant|are not known$|is not known$|may be none",
+    "no such type": r"no element type|has \w+ from operation set|no kernel for|unsayable type|Type Error|NOT_IMPLEMENTED",
+    "not known before a run": r"not constant|(are|is) not known|may be none|depends? on (its length|the shape)",
 }
-"""What ONNX cannot say, by patterns of the reasons for which irrun refuses a case."""
+"""What ONNX cannot say, by patterns of the reasons for which irrun refuses a case or onnxruntime fails."""
 
 MARKS: Final = ("<!-- table of tools onnx_export -->", "<!-- end -->")
 
@@ -169,7 +169,7 @@ def summary(found: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
     reasons: dict[str, Counter[str]] = defaultdict(Counter)
     for name, status, why in found:
         operation = name.split("/")[0]
-        named = limit(why) if status == "refused" else ""
+        named = limit(why)
         counts[operation][named or status] += 1
         limits[named or status] += 1
         if why and not named:

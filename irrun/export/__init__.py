@@ -18,8 +18,8 @@ import onnx
 from irrun.api import PathLike, as_model
 from irrun.diagnostics import ModelError, WriteError, diagnostic
 from irrun.export.convert import convert
-from irrun.export.ends import plain_ends
-from irrun.export.functions import domain_of, without_functions
+from irrun.export.ends import plain_ends, without_functions
+from irrun.export.functions import domain_of
 from irrun.export.verify import require_equal
 from irrun.export.write import write
 from irrun.inference.propagate import weights_missing

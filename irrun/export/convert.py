@@ -13,6 +13,7 @@ from irrun.diagnostics import ModelError, Refused, UnsupportedError
 from irrun.export import operations
 from irrun.export.call import Call, State
 from irrun.export.functions import Function, attributes_of, domain_of
+from irrun.export.fusing import fuse
 from irrun.export.graph import Constant, Graph, onnx_type
 from irrun.export.operations.quantization import dequantized
 from irrun.export.registry import Converter, converter_of
@@ -74,6 +75,7 @@ def convert(model: Model, opset: int, *, functions: bool = False) -> Exported:
             after = graph.add("Identity", [exporter.assigned.get(variable, state.input)], state.output)[0]
             outputs.append(_info(after, state.value, opset, dims))
     graph.drop_unused([output.name for output in outputs])
+    fuse(graph, {output.name for output in outputs})
     foreign = exporter.foreign(dims, {output.name for output in outputs})
     body = onnx.helper.make_graph(graph.nodes, model.name or "model", inputs, outputs)
     domains = {"": opset} | {domain_of(function.layer): 1 for function in foreign}

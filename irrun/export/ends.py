@@ -10,10 +10,11 @@ import numpy as np
 import onnx
 
 from irrun.export.convert import Exported
+from irrun.export.functions import DOMAIN
 from irrun.export.graph import ONNX_TYPES
 from irrun.types import ELEMENT_TYPES
 
-__all__ = ["PlainEnds", "plain_ends"]
+__all__ = ["PlainEnds", "plain_ends", "without_functions"]
 
 _NAMES: Final = {number: name for name, number in ONNX_TYPES.items()}
 _F32: Final = ONNX_TYPES["f32"]
@@ -69,6 +70,24 @@ def plain_ends(exported: Exported) -> PlainEnds:
     del proto.graph.node[:]
     proto.graph.node.extend(nodes)
     return PlainEnds(replace(exported, proto=proto), inputs, outputs)
+
+
+def without_functions(exported: Exported) -> Exported:
+    """Return a model without its functions: inputs give what they compute, and outputs show what they read.
+
+    Both stand behind the other inputs and outputs, in the order of ``functions``.
+    """
+    if not exported.functions:
+        return exported
+    proto = onnx.ModelProto()
+    proto.CopyFrom(exported.proto)
+    graph = proto.graph
+    kept = [node for node in graph.node if not node.domain.startswith(DOMAIN)]
+    del graph.node[:]
+    graph.node.extend(kept)
+    graph.input.extend(info for function in exported.functions for info in function.outputs)
+    graph.output.extend(info for function in exported.functions for _, info in function.inputs)
+    return replace(exported, proto=proto)
 
 
 def _is_plain(type: str) -> bool:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
-
-import onnx
+from typing import Any, Final
 
 from irrun.model import Layer
 from irrun.opdef import Op
 from irrun.types import ElementType
 
-if TYPE_CHECKING:
-    from irrun.export.convert import Exported
-
-__all__ = ["DOMAIN", "Function", "attributes_of", "domain_of", "without_functions"]
+__all__ = ["DOMAIN", "Function", "attributes_of", "domain_of"]
 
 DOMAIN: Final = "org.openvino"
 """The domain of functions; the operation set of the layer follows, such as ``org.openvino.opset8``."""
@@ -56,21 +51,3 @@ def attributes_of(op: Op) -> dict[str, Any]:
         if isinstance(value, (int, float, str)) or (isinstance(value, list) and value):
             found[attribute.name] = value
     return found
-
-
-def without_functions(exported: Exported) -> Exported:
-    """Return a model without its functions: inputs give what they compute, and outputs show what they read.
-
-    Both stand behind the other inputs and outputs, in the order of ``functions``.
-    """
-    if not exported.functions:
-        return exported
-    proto = onnx.ModelProto()
-    proto.CopyFrom(exported.proto)
-    graph = proto.graph
-    kept = [node for node in graph.node if not node.domain.startswith(DOMAIN)]
-    del graph.node[:]
-    graph.node.extend(kept)
-    graph.input.extend(info for function in exported.functions for info in function.outputs)
-    graph.output.extend(info for function in exported.functions for _, info in function.inputs)
-    return replace(exported, proto=proto)

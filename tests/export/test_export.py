@@ -266,3 +266,70 @@ def test_what_a_function_reads_is_verified(tmp_path: Path, monkeypatch: pytest.M
 def test_layers_that_are_no_functions(build: Callable[[b.Node], b.Node], said: str, tmp_path: Path) -> None:
     with pytest.raises(irrun.ModelError, match=said):
         to_onnx(b.model({"y": build(b.parameter([3], name="x"))}), tmp_path / "a.onnx", functions=True)
+
+
+def _normalized(x: b.Node) -> b.Node:
+    return b.MVN(x, [-1], normalize_variance=True, eps=1e-5, eps_mode="inside_sqrt")
+
+
+SCALE, BIAS = np.arange(1, 5, dtype=np.float32), np.arange(4, dtype=np.float32) / 8
+NORMALIZATIONS: dict[str, tuple[Callable[[b.Node], dict[str, b.Node]], list[str]]] = {
+    "scale and bias": (lambda x: {"y": b.Add(b.Multiply(_normalized(x), SCALE), BIAS)}, ["LayerNormalization"]),
+    "axes of length 1": (
+        lambda x: {"y": b.Add(BIAS.reshape(1, 1, 4), b.Multiply(_normalized(x), SCALE.reshape(1, 1, 4)))},
+        ["LayerNormalization"],
+    ),
+    "scale alone": (lambda x: {"y": b.Multiply(_normalized(x), SCALE)}, ["LayerNormalization"]),
+    "a bias of rows": (
+        lambda x: {"y": b.Add(b.Multiply(_normalized(x), SCALE), BIAS[:3].reshape(3, 1))},
+        ["LayerNormalization", "Add"],
+    ),
+    "an output between": (
+        lambda x: {"n": (n := _normalized(x)), "y": b.Multiply(n, SCALE)},
+        ["LayerNormalization", "Mul"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NORMALIZATIONS)
+def test_layer_normalization_with_its_parameters(name: str, tmp_path: Path) -> None:
+    build, types = NORMALIZATIONS[name]
+    to_onnx(b.model(build(b.parameter([2, 3, 4], name="x"))), tmp_path / "a.onnx")
+    assert [node.op_type for node in onnx.load(tmp_path / "a.onnx").graph.node] == types
+    data = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+    normal = (data - data.mean(-1, keepdims=True)) / np.sqrt(data.var(-1, keepdims=True) + 1e-5)
+    bias = {"scale and bias": BIAS, "axes of length 1": BIAS, "a bias of rows": BIAS[:3].reshape(3, 1)}.get(name, 0)
+    np.testing.assert_allclose(computed(tmp_path / "a.onnx", data)[-1], normal * SCALE + bias, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("Ab,bC->CA", [(2, 3), (3, 4)]),
+        ("...i->i", [(2, 3, 4)]),
+        ("a...b,b...->a...", [(2, 3, 4, 5), (5, 4)]),
+        ("bA", [(2, 3)]),
+    ],
+)
+def test_equations_of_einsum(equation: str, shapes: list[tuple[int, ...]], tmp_path: Path) -> None:
+    """onnxruntime wants small letters, and ellipses of one rank that the output has."""
+    inputs = [b.parameter(shape, name=f"x{n}") for n, shape in enumerate(shapes)]
+    to_onnx(b.model({"y": b.Einsum(*inputs, equation=equation)}, inputs=inputs), tmp_path / "a.onnx")
+    arrays = [np.random.default_rng(n).standard_normal(shape).astype(np.float32) for n, shape in enumerate(shapes)]
+    expected = arrays[0].sum((0, 1)) if equation == "...i->i" else np.einsum(equation, *arrays)
+    np.testing.assert_allclose(computed(tmp_path / "a.onnx", *arrays)[0], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("axes", "size"), [([1, 2], 3), ([1], 4), ([], 3)])
+def test_lrn_along_other_axes(axes: list[int], size: int, tmp_path: Path) -> None:
+    """The definition of the page, with a region of even size one element smaller, as OpenVINO has it."""
+    x = b.parameter([2, 3, 5], name="x")
+    settings = {"alpha": 0.5, "beta": 0.75, "bias": 2.0, "size": size}
+    to_onnx(b.model({"y": b.LRN(x, np.array(axes, np.int64), **settings)}), tmp_path / "a.onnx")
+    data = np.random.default_rng(0).standard_normal((2, 3, 5)).astype(np.float32)
+    sums, reach = data**2, (size - 1) // 2
+    for axis in axes:
+        padded = np.pad(sums, [(reach * (a == axis),) * 2 for a in range(3)])
+        sums = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1, axis).sum(-1)
+    expected = data / (2 + 0.5 / size ** len(axes) * sums) ** 0.75
+    np.testing.assert_allclose(computed(tmp_path / "a.onnx", data)[0], expected, rtol=1e-5)

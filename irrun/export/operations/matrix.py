@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 
 from irrun.export.call import Call
@@ -54,8 +55,27 @@ def _with_vector(call: Call, first: bool) -> str:
 
 @converts("Einsum", computes="f32 f64 i32 i64")
 def einsum(call: Call) -> str:
-    """Einsum."""
-    return call("Einsum", *call.inputs, equation=call.op.equation)
+    """Einsum, whose labels onnxruntime wants in lower case."""
+    return call("Einsum", *call.inputs, equation=_lettered(call))
+
+
+def _lettered(call: Call) -> str:
+    """Return the equation with small letters. Letters replace ellipses of unequal ranks, or one that is summed."""
+    before, arrow, after = call.op.equation.replace(" ", "").partition("->")
+    terms = before.split(",")
+    labels = before.replace(",", "").replace("...", "")
+    if not arrow:
+        once = "".join(sorted({label for label in labels if labels.count(label) == 1}))
+        after = ("..." if "..." in before else "") + once
+    spare = iter(sorted(set(string.ascii_lowercase) - set(labels)))
+    small = {label: next(spare, label) for label in dict.fromkeys(labels) if label.isupper()}
+    widths = [call.rank(n) - len(term) + 3 for n, term in enumerate(terms) if "..." in term]
+    if widths and ("..." not in after or len(set(widths)) > 1):
+        letters = "".join(next(spare) for _ in range(max(widths)))
+        own = iter(letters[len(letters) - width :] for width in widths)
+        terms = [term.replace("...", next(own)) if "..." in term else term for term in terms]
+        after = after.replace("...", letters)
+    return "".join(small.get(label, label) for label in f"{','.join(terms)}->{after}")
 
 
 @converts("ScaledDotProductAttention", computes="f32 f64")

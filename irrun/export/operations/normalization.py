@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from irrun.export.call import Call
@@ -53,11 +55,14 @@ def mvn(call: Call) -> str:
 def group_normalization(call: Call) -> str:
     """InstanceNormalization of groups, which runtimes have kernels for."""
     x, rank, groups = call.input(0), call.rank(), call.op.num_groups
-    grouped = call("Reshape", x, [0, groups, -1])
+    dims = call.value(0).shape.static
+    rest = [call.dim(0, axis) for axis in range(1, rank)]
+    count = -1 if None in rest else math.prod(filter(None, rest)) // groups  # known also for an empty batch
+    grouped = call("Reshape", x, [0, groups, count])
     ones, zeros = np.ones(groups, np.float32), np.zeros(groups, np.float32)
     dtype = call.type.dtype
     normal = call("InstanceNormalization", grouped, ones.astype(dtype), zeros.astype(dtype), epsilon=call.op.epsilon)
-    normal = call("Reshape", normal, call.shape_of(x) if call.value(0).shape.static is None else list(call.dims()))
+    normal = call("Reshape", normal, call.shape_of(x) if dims is None else list(dims))
     scale, bias = call.input(1), call.input(2)
     if rank > 2:
         scale, bias = (call("Unsqueeze", name, list(range(1, rank - 1))) for name in (scale, bias))
@@ -86,13 +91,29 @@ def normalize_l2(call: Call) -> str:
 
 @converts("LRN", computes="f32")
 def lrn(call: Call) -> str:
-    """LRN across channels."""
-    op, axes = call.op, call.axes_of(1)
-    call.require(axes == [1] and op.size % 2 == 1, "ONNX has LRN of an odd size across channels only")
-    x = call.input(0)
-    flat = x if call.rank() == 4 else call("Reshape", x, [0, 0, -1, 1])
-    made = call("LRN", flat, size=op.size, alpha=op.alpha, beta=op.beta, bias=op.bias)
-    return made if call.rank() == 4 else call("Reshape", made, call.shape_of(x))
+    """LRN across channels, or the power of a mean of squares."""
+    op, axes, x = call.op, call.axes_of(1), call.input(0)
+    if axes == [1] and op.size % 2 == 1:
+        flat = x if call.rank() == 4 else call("Reshape", x, [0, 0, -1, 1])
+        made = call("LRN", flat, size=op.size, alpha=op.alpha, beta=op.beta, bias=op.bias)
+        return made if call.rank() == 4 else call("Reshape", made, call.shape_of(x))
+    squares = call("Mul", x, x)
+    for axis in axes:
+        squares = _around(call, squares, axis)
+    scale = call("Add", call("Mul", squares, op.alpha / op.size ** len(axes)), op.bias)
+    return call("Div", x, call("Pow", scale, op.beta))
+
+
+def _around(call: Call, x: str, axis: int) -> str:
+    """Return the sum of each element and its neighbours along an axis, as many as the IR takes for an even size."""
+    reach, rank = (call.op.size - 1) // 2, call.rank()
+    order = [*(a for a in range(rank) if a != axis), axis]
+    last = call("Transpose", x, perm=order)
+    rows = call("Reshape", last, call("Concat", np.array([-1, 1], np.int64), call.shape_of(last, -1), axis=0))
+    window = 2 * reach + 1
+    means = call("AveragePool", rows, kernel_shape=[window], pads=[reach, reach], count_include_pad=1)
+    sums = call("Reshape", call("Mul", means, window), call.shape_of(last))
+    return call("Transpose", sums, perm=[order.index(a) for a in range(rank)])
 
 
 @converts("GRN", computes="f32 f64")

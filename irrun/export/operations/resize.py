@@ -40,7 +40,8 @@ def interpolate(call: Call) -> str:
         alone = not op.antialias or op.mode != "linear" or _shrinks(op, shape, axes, call.known(position))
         call.require(alone, "antialiasing of an axis depends on another")
         return _by_weights(call, x, [n + a + b for n, a, b in zip(shape, *pads)], axes, call.known(position), _resized)
-    call.require(not _is_special(call, axes, rank), f"mode {op.mode} with these attributes", "export with --shape")
+    reason = f"ONNX has no Resize of mode {op.mode} with these attributes, and the shape of the data is not known"
+    call.require(not _is_special(call, axes, rank), reason, "export with --shape")
     return _resize(call, x, axes, position)
 
 
