@@ -14,7 +14,7 @@ from irrun.diagnostics import Diagnostic, diagnostic
 from irrun.model import VERSIONS, Layer, Model
 from irrun.opdef import Attribute, Op, all_ops, find, is_custom, resolve
 
-__all__ = ["bind", "bind_all", "is_required", "opset_of", "versions_of"]
+__all__ = ["bind", "bind_all", "declaration", "is_required", "opset_of", "versions_of"]
 
 # Other names of layer types, in lower case. Types are compared without regard to case, as in OpenVINO.
 ALIASES: Final = {
@@ -134,6 +134,12 @@ def bind_all(model: Model) -> Iterator[tuple[Layer, Op | None, Sequence[Diagnost
             if op is not None and op.pure and not problems:  # an operation that is not pure may keep state between runs
                 known[key] = op
         yield layer, op, problems
+
+
+def declaration(layer: Layer) -> type[Op] | None:
+    """Return the class that declares the operation of a layer, or None if irrun does not know the operation."""
+    found = _operation(layer, is_fragment=False)
+    return None if isinstance(found, _Unknown) else found
 
 
 def is_required(type: str, attribute: Attribute, version: int) -> bool:

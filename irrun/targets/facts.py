@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Final
 
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, Report
-from irrun.inference.bind import bind_all
+from irrun.inference.bind import bind_all, declaration
 from irrun.inference.propagate import Values, declared
 from irrun.inference.settled import settled
 from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed
 from irrun.model import Layer, Model
-from irrun.opdef import Op, Value
+from irrun.opdef import Attribute, Op, Value
 from irrun.types import ElementType, PartialShape
 
 __all__ = ["Facts", "facts"]
@@ -76,13 +77,14 @@ def _of_layers(
     fed = _fed_by_inputs(model)
     for layer in _reached(model):
         op = ops.get(layer.id)
+        cls = type(op) if op is not None else declaration(layer)
         found = errors.get(layer.name, ())
-        sentences = _codes(found) | set(_of_ports(model, layer, values, fed)) | set(_of_attributes(layer, op))
+        sentences = _codes(found) | set(_of_ports(model, layer, values, fed)) | set(_of_attributes(layer, cls, op))
         if layer.id not in fed:
             sentences.add("no input of the model reaches it")
         if body:
             sentences.add(f"it is in the body of {body}")
-        yield Facts(model, layer, _names(layer, op), frozenset(sentences), _blocks(found))
+        yield Facts(model, layer, _names(layer, cls), frozenset(sentences), _blocks(found))
         for inner in layer.bodies.values():
             inner_ops = {inside.id: op for inside, op, _ in bind_all(inner)}
             yield from _of_layers(inner, inner_ops, settled(inner), errors, layer.type)
@@ -96,11 +98,11 @@ def _blocks(findings: Sequence[Diagnostic]) -> bool:
     return any(finding.blocks for finding in findings)
 
 
-def _names(layer: Layer, op: Op | None) -> tuple[str, ...]:
-    if op is None:
+def _names(layer: Layer, cls: type[Op] | None) -> tuple[str, ...]:
+    if cls is None:
         return layer.type, f"{layer.type}-{layer.version}"
-    family = [cls.__name__.lstrip("_") for cls in reversed(type(op).__mro__) if issubclass(cls, Op) and cls is not Op]
-    return *family[:-1], op.type, f"{op.type}-{op.since}"
+    family = [c.__name__.lstrip("_") for c in reversed(cls.__mro__) if issubclass(c, Op) and c is not Op]
+    return *family[:-1], cls.type, f"{cls.type}-{cls.since}"
 
 
 def _reached(model: Model) -> list[Layer]:
@@ -144,6 +146,8 @@ def _of_ports(model: Model, layer: Layer, values: Values, fed: Container[int]) -
         yield "its inputs differ in rank"
     if len({value.type for value in known}) > 1:
         yield "its inputs differ in type"
+    if len(known) > 1 and not _broadcast(known):
+        yield "its inputs do not broadcast as numpy does"
     for kind, ports in (("input", inputs), ("output", outputs)):
         for position, value in enumerate(ports[:_MAX_PORTS]):
             if value is None:
@@ -155,6 +159,13 @@ def _of_ports(model: Model, layer: Layer, values: Values, fed: Container[int]) -
                     yield f"an {kind} {sentence}"
             if kind == "input" and value.data is not None and value.exact is not None:
                 yield from (f"{kind} {position} {s}" for s in _of_contents(value))
+
+
+def _broadcast(values: Sequence[Value]) -> bool:
+    """Return whether the shapes of values broadcast as numpy does, as far as the shapes are known."""
+    shapes = [value.shape.dims[::-1] for value in values if value.shape.dims is not None]
+    known = [{dim.value for dim in dims if dim is not None and dim.is_static} for dims in zip_longest(*shapes)]
+    return all(len(lengths - {1}) <= 1 for lengths in known)
 
 
 def _of_value(type: ElementType, shape: PartialShape) -> Iterator[str]:
@@ -177,7 +188,7 @@ def _of_value(type: ElementType, shape: PartialShape) -> Iterator[str]:
             yield "has an unknown last dim"
         if len(shape.dims) > 1 and not shape.dims[1].is_static:
             yield "has an unknown dim 1"
-    elif any(dim.value == 0 for dim in shape.dims):
+    if any(dim.is_static and dim.value == 0 for dim in shape.dims):
         yield "is empty"
     if any(dim.is_static and dim.value == 1 for dim in shape.dims):
         yield "has a dim 1"
@@ -195,24 +206,32 @@ def _of_contents(value: Value) -> Iterator[str]:
         yield "has a zero"
 
 
-def _of_attributes(layer: Layer, op: Op | None) -> Iterator[str]:
+def _of_attributes(layer: Layer, cls: type[Op] | None, op: Op | None) -> Iterator[str]:
+    declared = {name: a for a in cls.attributes.values() for name in (a.name, *a.aliases)} if cls else {}
     for name, text in layer.attributes.items():
-        attribute = (
-            next((a for a in type(op).attributes.values() if name in (a.name, *a.aliases)), None) if op else None
-        )
-        if op is not None and attribute is None:
+        if cls is not None and name not in declared:
             yield f"it has the attribute {name}"
-            continue
-        if len(text) <= _MAX_TEXT and name not in _UNTOLD:
+        elif name in declared and not _is_valid(declared[name], text):
+            yield f"{declared[name].name} has no valid text"
+        elif len(text) <= _MAX_TEXT and name not in _UNTOLD:
             yield f'{name}="{text.lower()}"'
+    for attribute in cls.attributes.values() if cls else ():
+        if not layer.attributes.keys() & {attribute.name, *attribute.aliases}:
+            yield f"it has no attribute {attribute.name}"
     if op is not None:
-        lists = [value for field in type(op).attributes if isinstance(value := getattr(op, field, None), tuple)]
-        if len({len(value) for value in lists if value}) > 1:
+        values = {attribute.name: getattr(op, field, None) for field, attribute in type(op).attributes.items()}
+        if len({len(value) for value in values.values() if isinstance(value, tuple) and value}) > 1:
             yield "its attributes differ in length"
-        for field, attribute in type(op).attributes.items():
-            yield from _of_numbers(attribute.name, getattr(op, field, None))
-            if attribute.name not in layer.attributes:
-                yield f"it has no attribute {attribute.name}"
+        for name, value in values.items():
+            yield from _of_numbers(name, value)
+
+
+def _is_valid(attribute: Attribute, text: str) -> bool:
+    try:
+        attribute.parse(text)
+    except (ValueError, OverflowError):
+        return False
+    return True
 
 
 def _of_numbers(name: str, value: Any) -> Iterator[str]:

@@ -78,7 +78,7 @@ def reasons(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Reason]:
             yield Reason("operation", fact, lacking)
         rules = [rule for name in ("", *fact.operations) for rule in _rules().get(name, ()) if rule.fits(fact)]
         if fact.blocks:
-            excused = _excused([rule for rule in rules if rule.loads])
+            excused = {release for rule in rules if rule.loads for release in rule.releases}
             if releases := tuple(r for r in RELEASES if r not in excused):
                 yield Reason("error", fact, releases)
             continue
@@ -96,9 +96,3 @@ def releases_without(layer: Layer) -> tuple[str, ...]:
     except ValueError:
         return ()
     return tuple(release for release in RELEASES if not has_operation(release, layer.type, opset))
-
-
-def _excused(rules: Sequence[Rule]) -> frozenset[str]:
-    """Return the releases that do not report an error of irrun: what is known of the operation comes first."""
-    particular = [rule for rule in rules if rule.operation]
-    return frozenset().union(*(rule.releases for rule in particular or rules))

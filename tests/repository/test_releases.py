@@ -1,11 +1,18 @@
-"""``python -m tools releases``: how rules are learned, and how operation sets are read off answers."""
+"""``python -m tools releases``: what is measured, how rules are learned, how operation sets are read off answers."""
 
 from __future__ import annotations
 
-import numpy as np
+import random
+import re
 
+import numpy as np
+import pytest
+
+from irrun.conformance.suite import read_suite
 from releases.learning import Row, Sample, learn
 from releases.opsets import internal_operations, operation_sets
+from releases.samples import blamed
+from releases.sweeps import sweep
 
 RELEASES = ("2022.1", "2023.0", "2024.0")
 
@@ -15,7 +22,7 @@ def _sample(rows: list[Row], *answers: int) -> Sample:
 
 
 def _row(operation: str, *sentences: str, blocks: bool = False) -> Row:
-    return (operation.partition("-")[0], operation), frozenset(sentences), blocks
+    return Row((operation.partition("-")[0], operation), frozenset(sentences), blocks)
 
 
 def test_a_rule_names_what_refused_models_have_and_loaded_ones_have_not() -> None:
@@ -57,3 +64,36 @@ def test_internal_operations() -> None:
     other = ("read", "Incorrect precision: F8E4M3")
     answers = {"2022.1": [no, no, other], "2023.0": [no, about, None], "2024.0": [("", ""), None, ("compile", "")]}
     assert internal_operations([{"RMS"}, {"RMS"}, {"MOE", "RMS"}], answers) == {"RMS": "2023.0"}
+
+
+def test_a_layer_that_no_message_names_explains_no_refusal() -> None:
+    guilty = Row(("Abs", "Abs-1"), frozenset({"an input is u3"}), False)
+    other = Row(("Neg", "Neg-1"), frozenset({"an input is u6"}), False, blamed=False)
+    (rule,) = learn([Sample([guilty, other], np.array([1, 1, 1]), np.zeros(3, bool)) for _ in range(3)], RELEASES)
+    assert rule["operation"] == "Abs"
+
+
+@pytest.mark.parametrize(
+    ("message", "numbers"),
+    [
+        ("While validating node 'v1::Add Add_27 (x[0]:f32{3}) -> ()' with friendly_name 'Add_27': differ", {1, 2}),
+        ("[CPU] Add node with name 'sum' has unsupported precision", {2}),
+        ("CPU plug-in doesn't support it. Operation name: sum", {2}),
+        ("sum.0 has zero dimension which is not allowed", {3}),
+        ("Incorrect precision: STRING", {0, 1, 2, 3}),
+    ],
+)
+def test_which_layers_a_message_is_about(message: str, numbers: set[int]) -> None:
+    layers = [("Parameter", "x"), ("Add", "first"), ("Add", "sum"), ("Result", "y")]
+    assert blamed(layers, [message]) == numbers
+
+
+def test_a_sweep_changes_one_thing_at_a_time() -> None:
+    case = next(case for case in read_suite().cases if case.name == "Clamp-1/call/bf16")
+    changed = [swept.xml for swept in sweep([case], random.Random(0))]
+    assert case.xml.replace("bf16", "u3").replace("BF16", "U3") in changed
+    before = re.search(r' min="[^"]*"', case.xml)
+    assert before is not None
+    for text in ("", ' min="tru"', ' min="-1"'):
+        assert case.xml.replace(before[0], text, 1) in changed
+    assert len(changed) == len(set(changed))

@@ -6,28 +6,21 @@ import argparse
 import json
 import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 import releases
 from benchmarks.report import processor, store
-from irrun.api import load
-from irrun.checking.checker import examine
-from irrun.diagnostics import IrrunError
 from irrun.files import write_file
-from irrun.targets.facts import facts
 from irrun.targets.releases import RELEASES, table
-from irrun.targets.rules import releases_without
 from places import ROOT
 from releases.judging import judge
-from releases.learning import Row, Sample, learn
+from releases.learning import learn
 from releases.material import write_models
 from releases.opsets import internal_operations, operation_sets
 from releases.opsets import models as opset_models
-from releases.probing import Answer, Wheels
+from releases.probing import Wheels
+from releases.samples import sample
 
 _LAYER: Final = re.compile(r'type="(\w+)" version="(\w+)"')
 _TABLE = ROOT / "irrun" / "targets" / "table.json"
@@ -50,7 +43,7 @@ def main() -> None:
     count, seed = arguments.judge
     more = sorted(arguments.also.glob("*.xml")) if arguments.also else []
     models = write_models(arguments.folder / f"judged-{seed}", count, seed, held_out=True, more=more)
-    rows = judge(models, wheels.ask_all(models))
+    rows = judge(models, wheels.ask_all(models, between=False))
     for row in rows:
         print(json.dumps(row, ensure_ascii=False))
     if arguments.save is not None:
@@ -69,12 +62,12 @@ def _measure(wheels: Wheels, count: int, seed: int) -> None:
         print("the table has other releases now: start again, so that the rules are learned for these")
         return
     models = write_models(wheels.folder / f"learned-{seed}", count, seed, held_out=False)
-    answers = wheels.ask_all(models)
+    answers = wheels.ask_all(models, between=True)
     found = {release: answers[release] for release in RELEASES}
     internal = internal_operations([_unnumbered(model) for model in models], found)
     _write(opsets, operations, internal, [])
     table.cache_clear()
-    samples = [_sample(model, [answers[release][n] for release in RELEASES]) for n, model in enumerate(models)]
+    samples = [sample(model, [answers[release][n] for release in RELEASES]) for n, model in enumerate(models)]
     _write(opsets, operations, internal, learn(samples, RELEASES))
 
 
@@ -82,26 +75,6 @@ def _unnumbered(model: Path) -> set[str]:
     """Return the types of the layers whose version names no numbered operation set."""
     text = model.read_text("utf-8", "replace")
     return {type for type, version in _LAYER.findall(text) if not re.fullmatch(r"opset\d+", version)}
-
-
-def _sample(model: Path, answers: Sequence[Answer | None]) -> Sample:
-    """Return a model as layers and answers. An answer between two that agree is taken to agree with them."""
-    rows: list[Row] = []
-    lacking = np.zeros(len(RELEASES), bool)
-    try:
-        parsed = load(model)
-        for fact in facts(parsed, *examine(parsed)):
-            rows.append((fact.operations, fact.sentences, fact.blocks))
-            if fact.layer is not None:
-                lacking |= np.isin(RELEASES, releases_without(fact.layer))
-    except IrrunError as error:
-        rows.append(((), frozenset(f"irrun reports {d.code}" for d in error.diagnostics), True))
-    codes = np.array([-1 if answer is None else bool(answer.stage) for answer in answers])
-    known = np.flatnonzero(codes >= 0)
-    for first, last in pairwise(known):
-        if codes[first] == codes[last]:
-            codes[first:last] = codes[first]
-    return Sample(rows, codes, lacking)
 
 
 def _write(

@@ -42,8 +42,8 @@ _MOST_CAUSES: Final = 40
 def judge(models: Sequence[Path], answers: Mapping[str, Sequence[Answer | None]]) -> list[dict[str, Any]]:
     """Return how the rules agree with what releases said, as rows: in all, by kind of model, by release, and causes.
 
-    Only releases that were asked about every model count: the others were asked where two disagree. ``missed`` refusals were not predicted, and ``wrong`` ones were predicted although the
-    release loads the model.
+    Only releases that were asked about every model count. ``missed`` refusals were not predicted, and ``wrong`` ones
+    were predicted although the release loads the model.
     """
     counts: dict[tuple[str, str], Counter[str]] = {}
     causes: Counter[tuple[str, str]] = Counter()

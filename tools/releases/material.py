@@ -1,5 +1,5 @@
-"""The models that releases are asked about: cases of the suite, grown models, networks in several operation sets, and
-models with one thing broken.
+"""The models that releases are asked about: cases of the suite, grown models, networks in several operation sets,
+models with one thing broken, and sweeps.
 
 A quarter of the suite is held out: the table is made without it, and ``--judge`` draws from it.
 """
@@ -20,10 +20,13 @@ from irrun.conformance.suite import Case, read_suite
 from irrun.diagnostics import IrrunError
 from irrun.growing import Grower
 from mutations import mutate
+from releases.sweeps import sweep
 
 __all__ = ["write_models"]
 
 _SHARES = {"suite": 0.4, "grown": 0.3, "networks": 0.05, "broken": 0.25}
+_SWEPT = 0.4
+"""The swept models of a measurement, as a share of the others. A judgement has none."""
 _OPSETS = (8, 9, 10, 11, 12, 13)
 
 
@@ -38,15 +41,30 @@ def write_models(folder: Path, count: int, seed: int, *, held_out: bool, more: S
     paths = [*_suite(folder, rng, wanted["suite"], held_out=held_out), *_grown(folder, seed, wanted["grown"])]
     paths += _networks(folder, rng, wanted["networks"])
     paths += _broken(folder, rng, wanted["broken"], paths)
+    if not held_out:
+        paths += _swept(folder, rng, round(count * _SWEPT))
     return [*paths, *more]
 
 
 def _suite(folder: Path, rng: random.Random, count: int, *, held_out: bool) -> list[Path]:
+    cases = _cases(held_out=held_out)
+    return _write(folder, "suite", rng.sample(cases, min(count, len(cases))))
+
+
+def _swept(folder: Path, rng: random.Random, count: int) -> list[Path]:
+    cases = [*sweep(_cases(held_out=False), rng)]
+    return _write(folder, "swept", rng.sample(cases, min(count, len(cases))))
+
+
+def _cases(*, held_out: bool) -> list[Case]:
     cases: list[Case] = [*read_suite().cases, *read_suite("internal").cases]
-    cases = [case for case in cases if _is_held_out(case.name) is held_out]
+    return [case for case in cases if _is_held_out(case.name) is held_out]
+
+
+def _write(folder: Path, kind: str, cases: Sequence[Case]) -> list[Path]:
     paths: list[Path] = []
-    for number, case in enumerate(rng.sample(cases, min(count, len(cases)))):
-        path = folder / f"suite-{number}.xml"
+    for number, case in enumerate(cases):
+        path = folder / f"{kind}-{number}.xml"
         path.write_text(case.xml)
         if case.bin:
             path.with_suffix(".bin").write_bytes(case.bin)

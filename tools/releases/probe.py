@@ -11,9 +11,9 @@ import sys
 sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]  # it would open connections
 
 try:
-    from openvino import Core, get_version
+    from openvino import Core
 except ImportError:  # before 2023.1
-    from openvino.runtime import Core, get_version  # type: ignore[import-not-found, no-redef]
+    from openvino.runtime import Core  # type: ignore[import-not-found, no-redef]
 
 
 def main() -> None:
@@ -21,7 +21,6 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # OpenVINO prints to standard output
     core = Core()
-    print(json.dumps(get_version()), file=answers, flush=True)
     for line in sys.stdin:
         stage = "read"
         try:

@@ -49,17 +49,17 @@ class Wheels:
             known = {digest: Answer(*rest) for digest, *rest in map(json.loads, store.read_text().splitlines())}
         digests = [_digest(model) for model in models]
         open = [(digest, model) for digest, model in zip(digests, models) if digest not in known]
-        with store.open("a") as file:
+        with store.open("a", buffering=1) as file:
             for (digest, _), answer in zip(open, self._probe(release, [model for _, model in open])):
                 known[digest] = answer
                 file.write(json.dumps([digest, *answer]) + "\n")
         return [known[digest] for digest in digests]
 
-    def ask_all(self, models: Sequence[Path]) -> dict[str, list[Answer | None]]:
+    def ask_all(self, models: Sequence[Path], *, between: bool) -> dict[str, list[Answer | None]]:
         """Return the answers of the releases for each model, None where a release was not asked.
 
-        Every model goes to the oldest release and to the last of each year. Where two that were asked disagree, the
-        release in the middle between them is asked, until the two are neighbours.
+        Every model goes to the oldest release and to the last of each year. With ``between``, where two that were asked
+        disagree, the release in the middle between them is asked, until the two are neighbours.
         """
         last_of_year = {release[:4]: release for release in self.releases}
         found: dict[str, list[Answer | None]] = {release: [None] * len(models) for release in self.releases}
@@ -68,7 +68,7 @@ class Wheels:
             for release, numbers in wanted.items():
                 for number, answer in zip(numbers, self.ask(release, [models[n] for n in numbers])):
                     found[release][number] = answer
-            wanted = self._between(found, len(models))
+            wanted = self._between(found, len(models)) if between else {}
         return found
 
     def _between(self, found: Mapping[str, Sequence[Answer | None]], count: int) -> dict[str, list[int]]:
