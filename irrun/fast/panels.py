@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
 
+from irrun.base.memory import aligned
 from irrun.fast.block import CACHE_LINE_BYTES, HALF, WIDTH, multiply_block
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import address_of, data_address, row_at
@@ -17,6 +19,7 @@ __all__ = [
     "MAX_SUMMED_ROWS",
     "WIDTH",
     "after",
+    "empty_panels",
     "finish",
     "multiply_half",
     "multiply_panel",
@@ -31,6 +34,17 @@ MAX_SUMMED_ROWS: Final = 768
 With half as many, a product of depth 768 takes 4 % longer, because it reads its sums again."""
 MAX_CACHED_ROWS: Final = 32 * ROWS
 """Rows of the other matrix that each panel is multiplied with in turn, so that they stay in the second-level cache."""
+
+
+def empty_panels(columns: int, depth: int, dtype: type) -> np.ndarray:
+    """Return panels [panels, depth, WIDTH] for a matrix with ``columns`` columns.
+
+    The last panel and the last row of each panel, which the matrix may not fill, are zeros.
+    """
+    shape = -(-columns // WIDTH), depth, WIDTH
+    panels = aligned(math.prod(shape) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
+    panels[-1:], panels[:, -1:] = 0, 0
+    return panels
 
 
 @compiled

@@ -12,7 +12,7 @@ from irrun.base.thresholds import least
 from irrun.fast.codes import PackedCodes
 from irrun.fast.machine.processor import HALVES, ROWS
 from irrun.fast.machine.sharing import share
-from irrun.fast.panels import WIDTH, after, multiply_part
+from irrun.fast.panels import WIDTH, after, empty_panels, multiply_part
 from irrun.fast.precision.bf16 import multiply_rounded, rounded_panels
 from irrun.kernels.blocks import BLOCK_BYTES, SMALL_BLOCK_BYTES, each_block, within
 from irrun.kernels.matmul import ConstantForm, UnpackedConstant, cuts
@@ -158,7 +158,7 @@ class PackedMatrix(ConstantForm):
         assert type is not None
         dtype = {"f16": np.uint16 if HALVES else np.float32, "bf16": np.int16}.get(type.name, np.float32)
         self.name = "compiled" if dtype is np.float32 else f"compiled, {type}"
-        self.panels = np.zeros((-(-self.columns // WIDTH), self.depth, WIDTH), dtype)
+        self.panels = empty_panels(self.columns, self.depth, dtype)
         held = self.panels if dtype is np.float32 else self.panels.view(matrix.dtype)
         for number, panel in enumerate(held):
             columns = matrix[:, number * WIDTH : (number + 1) * WIDTH]

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from irrun.base.memory import aligned
 from irrun.kernels.threads import each, shared, threads
 from irrun.opdef import Calls, Change, Index, Joins, Kernel, OnTileReady, ignore_tile
 
@@ -139,7 +140,7 @@ class _Scratch(threading.local):
         """
         size = math.prod(shape) * dtype.itemsize
         if size > self._memory[number].size:
-            self._memory[number] = np.empty(size, np.uint8)
+            self._memory[number] = aligned(size)
         return self._memory[number][:size].view(dtype).reshape(shape)
 
 

@@ -13,6 +13,8 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 import numpy as np
 
+from irrun.base.memory import aligned
+
 __all__ = ["SMALL", "FreeBlocks", "Pool", "lent_size"]
 
 SMALL: Final = 1 << 20
@@ -61,7 +63,7 @@ class Pool:
             return np.empty(shape, dtype)
         size, free = lent_size(size), self._free
         # no numpy array: otherwise it would be the base of views of `array`, and `array` could die before its views
-        memory = free.take(size) or (ctypes.c_byte * size).from_buffer(cast(Any, np.empty(size, np.byte)))
+        memory = free.take(size) or (ctypes.c_byte * size).from_buffer(cast(Any, aligned(size)))
         array = np.ndarray(shape, dtype, cast(Any, memory))
         key = id(array)
 
