@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from textwrap import wrap
+from typing import Any, Final
 
 import click
 
@@ -26,6 +27,9 @@ from irrun.targets.passport import passport
 from irrun.targets.releases import span
 
 __all__ = ["command"]
+
+_MIN_TEXT_CHARS: Final = 30
+"""The least width to which texts are wrapped."""
 
 
 @click.command("passport")
@@ -95,11 +99,13 @@ def _said(failure: Any) -> str:
     return text.strip().splitlines()[-1]
 
 
+def _digests(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the digest of each file as a name and a text."""
+    return [(f"{kind} sha256", digest) for kind, digest in record["digest"].items() if digest]
+
+
 def _needs(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what the model is and needs, as rows of a name and a text."""
-    yield "xml", f"sha256 {record['digest']['xml']}"
-    if record["digest"]["bin"]:
-        yield "bin", f"sha256 {record['digest']['bin']}"
     yield "IR version", str(record["ir_version"])
     yield "shapes", "static" if record["is_static"] else "dynamic"
     yield "state", counted(len(record["variables"]), "variable") if record["variables"] else "none"
@@ -119,7 +125,8 @@ def _where(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             text += f", and {counted(len(why) - 1, 'more reason')}" if len(why) > 1 else ""
         yield f"OpenVINO {span(row['release'] for row in rows)}", text
     for device in record["devices"]:
-        yield device["device"], "; ".join(device["limits"]) or "no documented limit is known to irrun"
+        first, *others = device["limits"] or ["no documented limit is known to irrun"]
+        yield device["device"], first + (f", and {counted(len(others), 'more reason')}" if others else "")
     for tried in record["tried"]:
         result = (
             "loads and runs it"
@@ -133,9 +140,13 @@ def _where(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _text(model: str, record: Mapping[str, Any]) -> Iterator[str]:
     yield f"{record['name']}  {model}"
+    yield from (f"  {name}  {digest}" for name, digest in _digests(record))
     rows = [*_needs(record), *_where(record)]
     width = max(len(name) for name, _ in rows)
-    yield from (f"  {name:<{width}}  {text}" for name, text in rows)
+    room = max(_terminal.console().width - width - 4, _MIN_TEXT_CHARS)
+    for name, text in rows:
+        for number, line in enumerate(wrap(text, room, break_on_hyphens=False)):
+            yield f"  {'' if number else name:<{width}}  {line}"
     yield "operations"
     operations = [(f"{o['type']} ({o['version']})", o["count"], o["since"] or "no opset") for o in record["operations"]]
     width = max(len(name) for name, _, _ in operations)
@@ -146,7 +157,7 @@ def _markdown(model: str, record: Mapping[str, Any]) -> Iterator[str]:
     yield f"# {record['name']}"
     yield ""
     yield from ("| | |", "| --- | --- |", f"| file | `{model}` |")
-    yield from (f"| {name} | {_cell(text)} |" for name, text in _needs(record))
+    yield from (f"| {name} | {_cell(text)} |" for name, text in (*_digests(record), *_needs(record)))
     yield from ("", "## Where it loads", "", "| where | result |", "| --- | --- |")
     yield from (f"| {name} | {_cell(text)} |" for name, text in _where(record))
     yield from ("", "## Operations", "", "| operation | version | layers | since |", "| --- | --- | ---: | --- |")

@@ -64,3 +64,18 @@ def test_try(call: Any, tmp_path: Path) -> None:
 def test_a_missing_file(call: Any) -> None:
     assert call("passport", "nothing.xml").exit_code == 2
     assert "IR000" in call("passport", "nothing.xml").stderr
+
+
+def test_lines_fit_a_terminal(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts are wrapped, long names broken, and of many limits of a device the first is shown."""
+    monkeypatch.setattr("irrun.cli._terminal._UNBOUNDED", 80)
+    net = Net()
+    x, z = (net.parameter("f32", "-1,2,2", name=name) for name in "xz")
+    net.result(net.add("Abs", [z], [("FP32", "-1,2,2")], name="abs"))
+    name = "/".join(["module"] * 14)
+    net.result(net.add("Inverse", [x], [("FP32", "-1,2,2")], name=name, opset="opset14", adjoint="false"))
+    net.save(tmp_path)
+    lines = call("passport", "net.xml").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert name in "".join(line.strip() for line in lines)
+    assert "models with static shapes only, and 1 more reason" in " ".join(line.strip() for line in lines)
