@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from irrun.conformance.suite import read_suite
 from releases.learning import Row, Sample, learn
 from releases.opsets import internal_operations, operation_sets
+from releases.probing import Wheels
 from releases.samples import blamed
 from releases.sweeps import sweep
 
@@ -97,3 +100,20 @@ def test_a_sweep_changes_one_thing_at_a_time() -> None:
     for text in ("", ' min="tru"', ' min="-1"'):
         assert case.xml.replace(before[0], text, 1) in changed
     assert len(changed) == len(set(changed))
+
+
+def test_a_release_is_asked_once_and_again_after_a_crash(tmp_path: Path) -> None:
+    python = tmp_path / "2024.6.0" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(
+        f"#!{sys.executable}\nimport sys\nfor line in sys.stdin:\n"
+        "    if 'crash' in line: sys.exit(3)\n    print('[\"read\", \"' + line.split('/')[-1].strip() + '\"]', flush=True)\n"
+    )
+    python.chmod(0o755)
+    models = [tmp_path / name for name in ("a.xml", "crash.xml", "b.xml")]
+    for model in models:
+        model.write_text(model.name)
+    expected = [("read", "a.xml"), ("crash", "3"), ("read", "b.xml")]
+    assert Wheels(tmp_path).ask("2024.6", models) == expected
+    python.write_text("")
+    assert Wheels(tmp_path).ask("2024.6", models) == expected

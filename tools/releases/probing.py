@@ -50,7 +50,7 @@ class Wheels:
         digests = [_digest(model) for model in models]
         open = [(digest, model) for digest, model in zip(digests, models) if digest not in known]
         with store.open("a", buffering=1) as file:
-            for (digest, _), answer in zip(open, self._probe(release, [model for _, model in open])):
+            for answer, (digest, _) in zip(self._probe(release, [model for _, model in open]), open):
                 known[digest] = answer
                 file.write(json.dumps([digest, *answer]) + "\n")
         return [known[digest] for digest in digests]
@@ -100,7 +100,8 @@ class Wheels:
                 yield Answer(*json.loads(line))
             else:
                 process.kill()
-                yield Answer("crash", str(process.wait()))
+                process.communicate()
+                yield Answer("crash", str(process.returncode))
                 process = None
         if process is not None:
             process.communicate()
