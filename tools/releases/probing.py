@@ -94,12 +94,13 @@ class Wheels:
                 process.stdin.flush()
                 if select.select([process.stdout], [], [], _PATIENCE)[0]:
                     line = process.stdout.readline()
+                else:
+                    process.kill()
             except BrokenPipeError:
                 pass
             if line:
                 yield Answer(*json.loads(line))
             else:
-                process.kill()
                 process.communicate()
                 yield Answer("crash", str(process.returncode))
                 process = None
