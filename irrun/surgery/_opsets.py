@@ -171,7 +171,7 @@ def _older(model: Model, layer: Layer, sets: _Sets) -> Layer:
     if cls.outputs != type(op).outputs:
         message = f'{later} "{layer.name}" has {type(op).outputs} outputs; {cls.type}-{cls.since} has {cls.outputs}'
         raise refused(model, message, help, layer)
-    older = replace(layer, version=f"opset{cls.since}", attributes=attributes)
+    older = _explicit(replace(layer, version=f"opset{cls.since}", attributes=attributes), cls, op)
     _, problems = bind(model, older)
     if errors := [problem for problem in problems if problem.severity == "error"]:
         message = f"{cls.type}-{cls.since} cannot say this: {errors[0].message}"
@@ -228,11 +228,14 @@ def _newer(model: Model, trace: Trace, layer: Layer) -> Layer:
     return layer
 
 
-def _explicit(layer: Layer, cls: type[Op]) -> Layer:
-    """Return a layer that also writes the attributes with defaults: OpenVINO requires some of them."""
+def _explicit(layer: Layer, cls: type[Op], op: Op | None = None) -> Layer:
+    """Return a layer that also writes the attributes with defaults: OpenVINO requires some, or has other defaults.
+
+    ``op`` is the operation in another version, whose values are written.
+    """
     attributes = dict(layer.attributes)
-    for attribute in cls.attributes.values():
-        text = "" if attribute.required else _text(attribute.default)
+    for field, attribute in cls.attributes.items():
+        text = "" if attribute.required else _text(getattr(op, field, attribute.default))
         if text and not attributes.keys() & {attribute.name, *attribute.aliases}:
             attributes[attribute.name] = text
     return replace(layer, attributes=attributes)

@@ -259,6 +259,16 @@ def test_decompositions_in_bodies_and_states() -> None:
     assert _types(layer.bodies["body"]) == "Abs Abs Add Add Divide Divide"
 
 
+def test_defaults_are_written(tmp_path: Path) -> None:
+    """A SoftMax without an axis has axis 1. Releases of OpenVINO read SoftMax-1 without one as if it had axis 0."""
+    irrun.save_model(b.model({"y": b.SoftMax(_x(2, 3))}), tmp_path / "a.xml")
+    text = (tmp_path / "a.xml").read_text("utf-8")
+    (tmp_path / "a.xml").write_text(text.replace('axis="1"', ""), "utf-8")
+    older = surgery.downgrade(tmp_path / "a.xml", 7)
+    (softmax,) = [layer for layer in older.layers.values() if layer.type == "SoftMax"]
+    assert (softmax.version, softmax.attributes) == ("opset1", {"axis": "1"})
+
+
 @pytest.mark.parametrize(
     ("build", "opset", "said"),
     [
