@@ -14,7 +14,7 @@ from irrun.fast.machine.sharing import share
 from irrun.kernels.elementwise import elementwise, is_outer, multiplying
 from irrun.opdef import Call, Calls, Kernel, Request, Value
 
-__all__ = ["WORK_PER_NUMBER", "add", "combined", "copied", "multiply", "offer", "outer"]
+__all__ = ["WORK_PER_NUMBER", "add", "combined", "copied", "multiply", "offer", "outer", "scaled"]
 
 WORK_PER_NUMBER: Final = 16
 """The time that a function takes for a number, in units of ``threads.WORTH``."""
@@ -50,6 +50,15 @@ def combined(kernel: Callable[..., None], a: np.ndarray, b: np.ndarray, out: np.
     return [*copied(a, out), Call(kernel, places, len(out))]
 
 
+def scaled(x: np.ndarray, factors: np.ndarray, out: np.ndarray) -> Calls:
+    """Return the calls that fill a matrix with another one whose rows are multiplied by a number each, or all by one.
+
+    ``out`` may be ``x``.
+    """
+    places = data_address(factors), _step(factors), data_address(out), out.strides[0] // 4, out.shape[1]
+    return [*copied(x, out), Call(scale, places, len(out))]
+
+
 def _step(x: np.ndarray) -> int:
     """Return how many floats the rows of a matrix are apart: 0 for an array of one axis, which is each row."""
     return x.strides[0] // 4 if x.ndim > 1 else 0
@@ -80,6 +89,15 @@ def multiply(source: int, step: int, target: int, apart: int, columns: int, firs
         row, changed = row_at(source + 4 * i * step, columns), row_at(target + 4 * i * apart, columns)
         for j in range(columns):
             changed[j] *= row[j]
+
+
+@compiled
+def scale(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
+    """Multiply rows by a number each, which are ``step`` floats apart."""
+    for i in range(first, last):
+        factor, changed = row_at(source + 4 * i * step, 1)[0], row_at(target + 4 * i * apart, columns)
+        for j in range(columns):
+            changed[j] *= factor
 
 
 def outer(columns: np.ndarray, rows: np.ndarray, out: np.ndarray, shared: int) -> None:

@@ -100,6 +100,18 @@ def test_operands_of_any_kind() -> None:
     assert joined(executable, feeds) == ["MatMul+Subtract+Multiply+Divide+Minimum+SoftMax+MatMul"]
 
 
+@pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("rows", [3, 100])
+def test_rows_times_numbers(rows: int) -> None:
+    """One number for all rows, and one for each, as either operand."""
+    x, each = b.parameter([1, rows, WIDTH], name="x"), b.parameter([1, rows, 1], name="each")
+    y = b.Multiply(np.full((1, 1, 1), 0.5, np.float32), product(x, WIDTH, WIDTH))
+    y = b.Multiply(each, product(b.Multiply(y, each), WIDTH, WIDTH))
+    feeds = [normal(1, rows, WIDTH), normal(1, rows, 1)]
+    executable = assert_same(b.model(product(y, WIDTH, WIDTH)), feeds)
+    assert joined(executable, feeds) == ["MatMul+Multiply+Multiply+MatMul+Multiply+MatMul"]
+
+
 def test_an_operand_for_some_rows_ends_a_group() -> None:
     x = b.parameter([2, 50, WIDTH], name="x")
     y = b.Add(product(x, WIDTH, WIDTH), normal(50, WIDTH))

@@ -356,12 +356,21 @@ def _program(
 
 
 def _native(step: Step, values: Sequence[Value]) -> Callable[..., Calls] | None:
-    """Return ``Joins.row_calls`` of a step, or the same for the formula of an element-wise step."""
+    """Return ``Joins.row_calls`` of a step, or the same for a sum or product of two inputs.
+
+    The rows of one of the factors of a product may be a single number.
+    """
     joins, formula = step.kernel.joins, step.kernel.joins.formula
     if joins.row_calls is not None or formula is None or formula[0] not in ("add", "multiply"):
         return joins.row_calls
     columns = [*(values[step.writes[0]].shape.static or ())][-1:]
-    if any([*(values[slot].shape.static or ())][-1:] != columns for slot in step.reads):
+    widths = [[*(values[slot].shape.static or ())][-1:] for slot in step.reads]
+    first_is_factor, second_is_factor = (prod(width) == 1 for width in widths)
+    if formula[0] == "multiply" and columns in widths and first_is_factor != second_is_factor:
+        from irrun.fast.arithmetic import scaled
+
+        return lambda a, b, *, out: scaled(b, a, out) if first_is_factor else scaled(a, b, out)
+    if any(width != columns for width in widths):
         return None
     from irrun.fast.arithmetic import add, combined, multiply
 
