@@ -59,7 +59,7 @@ BUDGETS: Final = {
     "irrun/testing": 950,
     "irrun/types": 850,
     "tests": 71_800,  # internal operations, editors, widths of tables; ONNX, conversions, targets
-    "tools": 11_700,  # kernel_calls, planted_faults, adjudication, pairs, served models, releases, conversions
+    "tools": 11_900,  # kernel_calls, planted_faults, adjudication, pairs, served models, releases, conversions
     "benchmarks": 2_700,  # lanes, the state of decoders, budgets of networks
 }
 """The most lines of Python of each folder. A change that needs more raises the number here, and says why."""

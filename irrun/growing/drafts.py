@@ -27,6 +27,8 @@ MAX_DIM: Final = 64
 """The largest dim of an input."""
 MAX_ELEMENTS: Final = 1 << 12
 """The most elements of a tensor, so that a graph runs within milliseconds."""
+_MAX_SPAN: Final = 1 << 40
+"""The largest product of the dims of an input without those that are 0: numpy makes no empty array beyond 2**63."""
 _MAX_KERNEL_BYTES: Final = 1 << 22
 """The most bytes that a kernel may take for itself."""
 _MAX_SETTING: Final = 60
@@ -108,6 +110,8 @@ def failure(draft: Draft) -> str:
     A kernel that fails with an exception of its own counts as one that runs: the judge shall see it.
     """
     op, numbers = draft.op(), np.random.default_rng(1)
+    if any(prod(dim or 1 for dim in port.shape) > _MAX_SPAN for port in draft.ports):
+        return "too large"
     arrays = [random_contents(port, numbers) for port in draft.ports]
     values = [
         Value(ELEMENT_TYPES[port.type], PartialShape.of(port.shape), array) for port, array in zip(draft.ports, arrays)

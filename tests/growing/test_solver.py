@@ -89,6 +89,11 @@ def test_a_domain_makes_contents_that_a_kernel_accepts(
     assert failure(draft) == ""
 
 
+def test_an_empty_input_of_huge_dims() -> None:
+    """numpy makes no array of the shape [0, 2**62]."""
+    assert failure(Draft(versions()["Abs-1"], {}, [Port("f32", (0, 1 << 62))])) == "too large"
+
+
 def test_contents_of_each_domain() -> None:
     numbers = np.random.default_rng(1)
     whole = random_contents(Port("f32", (500,), domain="whole"), numbers)
