@@ -180,9 +180,11 @@ def compile(
       again for shapes that recur, which is faster, but may round differently.
     - ``precision`` is that of the operands of attention, and of matrix products and convolutions whose matrix or
       filters are constant. ``f32`` is the default. ``bf16`` rounds both operands to bf16, and sums in f32: see
-      docs/performance.md for times and errors. A processor without instructions for bf16 computes the same, within
-      rounding of the sums. Everything else stays in f32: weights of the file in integers, depthwise convolutions,
-      MatMul of two values and recurrent layers. ``auto`` is ``bf16`` on a processor with AVX512-BF16, else ``f32``.
+      docs/performance.md for times and errors. ``int8-activations`` rounds what matrices of integer codes are
+      multiplied by to i8, with a unit for each 32 numbers of a row. A processor without instructions for either
+      computes the same, within rounding of the sums. Everything else stays in f32: depthwise convolutions, MatMul of
+      two values and recurrent layers. ``auto`` does what the processor has instructions for: ``bf16`` with AVX512-BF16,
+      ``int8-activations`` with VNNI or the dot product of ARM.
     - ``copy_weights`` reads the .bin into memory, so that the file may be changed while the model is in use.
 
     Raises ReadError or ModelError if the model cannot be read or planned, UnsupportedError if irrun does not know one

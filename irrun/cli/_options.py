@@ -162,8 +162,8 @@ precision_option: Final = click.option(
     type=click.Choice(PRECISIONS),
     default="f32",
     show_default=True,
-    help="bf16 rounds what attention, products and convolutions with constant weights multiply; auto does so on "
-    "processors that have instructions for it.",
+    help="bf16 rounds what attention, and products and convolutions with constant weights multiply, int8-activations "
+    "what integer weights are multiplied by; auto does each on processors that have instructions for it.",
 )
 
 

@@ -107,7 +107,9 @@ class Kind:
         return IR in self.reads and len(self.reads) > 1
 
 
-_OPERANDS: Final = {"precision": Option(re.compile(r"f32|bf16|auto"), "f32, bf16 or auto")}
+_OPERANDS: Final = {
+    "precision": Option(re.compile(r"f32|bf16|int8-activations|auto"), "f32, bf16, int8-activations or auto")
+}
 """The precisions of ``irrun.compile``."""
 
 _TABLE: Final = (

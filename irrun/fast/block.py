@@ -6,7 +6,6 @@ matrix product depends. So ``multiply_block`` emits this one loop itself.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,7 +20,10 @@ __all__ = [
     "SHORTS",
     "WIDTH",
     "Form",
+    "Sums",
     "at",
+    "fetch_ahead",
+    "fused",
     "in_bf16",
     "int64",
     "multiply_block",
@@ -187,8 +189,8 @@ def _sums(
     sums = [[builder.phi(_FLOATS) for _ in range(count)] for _ in range(rows)]
     places = [builder.add(address, builder.mul(ldb, int64(panel))) for panel in range(-(-count // VECTORS))]
     if rows == 1:  # it soon needs the next rows of its own panels
-        for place, line in itertools.product(places, range(0, _row_bytes(form), CACHE_LINE_BYTES)):
-            _fetch(builder, builder.add(place, int64(_FETCHED_AHEAD_BYTES + line)), _NEAREST)
+        for place in places:
+            fetch_ahead(builder, place, _row_bytes(form))
     elif ahead is not None:
         _fetch(builder, builder.add(ahead, builder.mul(k, int64(CACHE_LINE_BYTES))), _SECOND_LEVEL)
     vectors = [vector for place in places for vector in widened(builder, form, place)]
@@ -205,6 +207,12 @@ def _sums(
     builder.cbranch(builder.icmp_signed("<", following[0], depth), loop, done)
     builder.position_at_end(done)
     return added
+
+
+def fetch_ahead(builder: Any, address: ir.Value, size: int) -> None:
+    """Have the processor fetch ``size`` bytes, some distance after an address, into its nearest cache."""
+    for line in range(0, size, CACHE_LINE_BYTES):
+        _fetch(builder, builder.add(address, int64(_FETCHED_AHEAD_BYTES + line)), _NEAREST)
 
 
 def _fetch(builder: Any, address: ir.Value, level: int) -> None:

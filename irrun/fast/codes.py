@@ -2,104 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import ClassVar, Final
 
 import numpy as np
 
+from irrun.base.memory import aligned
 from irrun.fast.block import multiply_codes, unpack_block
 from irrun.fast.functions import Number
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, compiled
-from irrun.fast.machine.sharing import share
-from irrun.fast.panels import WIDTH, after, finish, multiply_panels
-from irrun.kernels.matmul import ConstantForm
-from irrun.opdef import FEW_ROWS, Call, Epilogue, Stored
+from irrun.fast.panels import WIDTH, Packed, empty_panels, finish, multiply_panels
+from irrun.opdef import Stored
 
-__all__ = ["PackedCodes"]
+__all__ = ["PackedCodes", "group_count", "nibble"]
 
 _MAX_UNPACKED_FLOATS: Final = 1 << 16
 """Floats of the panels that are unpacked at once for many rows. They stay in the second-level cache."""
-
-
-class PackedCodes(ConstantForm):
-    """A constant matrix ``(codes - zeros) * scales`` in panels of ``WIDTH`` columns, the last of them padded.
-
-    The codes are i8 or, two in a byte, unsigned numbers of 4 bits; u8 and i4 are shifted to these. Zeros and scales are
-    [panels, groups, ``WIDTH``]: one for each column and group of consecutive rows. ``transposed`` packs the transposed
-    matrix. A row of the other matrix is multiplied with the codes, and each sum over a group once with its scale, so
-    that a product with few rows reads no more than the codes.
-    """
-
-    def __init__(self, source: Stored, transposed: bool) -> None:
-        super().__init__(source)
-        self.depth, self.columns = source.shape[::-1] if transposed else source.shape
-        self.name = f"compiled, {source.type}"
-        groups, count = _groups(source, transposed), -(-self.columns // WIDTH)
-        zeros, scales = (
-            _in_panels(np.full((1, 1), default, np.float32) if numbers is None else numbers, transposed, groups, self)
-            for numbers, default in ((source.zeros, 0), (source.scales, 1))
-        )
-        zeros += {"u8": -128, "i4": 8}.get(source.type.name, 0)
-        small = zeros.astype(np.int8)
-        self.zeros, self.scales = small if np.array_equal(small, zeros) else zeros, scales
-        if source.type.bits == 8:
-            codes = source.raw.reshape(source.shape).T if transposed else source.raw.reshape(source.shape)
-            flip = np.uint8(128 if source.type.name == "u8" else 0)
-            self.panels = np.zeros((count, self.depth, WIDTH), np.int8)
-            for number, panel in enumerate(self.panels.view(np.uint8)):
-                part = codes[:, number * WIDTH : (number + 1) * WIDTH]
-                np.bitwise_xor(part, flip, panel[:, : part.shape[1]])
-        else:
-            self.panels = np.zeros((count, self.depth, WIDTH // 2), np.uint8)
-            down, across = (1, self.depth) if transposed else (self.columns, 1)
-            _pack(source.raw, down, across, self.columns, 8 if source.type.name == "i4" else 0, self.panels)
-
-    @staticmethod
-    def holds(source: Stored, transposed: bool) -> bool:
-        """Return whether the groups of the scales and of the zeros fit together, and are not too short."""
-        depth = source.shape[1 if transposed else 0]
-        return bool(groups := _groups(source, transposed)) and depth // groups >= _MIN_GROUP_ROWS
-
-    @property
-    def nbytes(self) -> int:
-        return self.panels.nbytes + self.zeros.nbytes + self.scales.nbytes
-
-    def multiply(
-        self, a: np.ndarray, out: np.ndarray, first: int = 0, epilogue: Epilogue | None = None,
-        residual: np.ndarray | None = None,
-    ) -> None:  # fmt: skip
-        """Fill ``out`` with the product of ``a`` and the columns from ``first`` on: see ``PackedMatrix.multiply``."""
-        function, arguments = self._by_columns(a, out, first, epilogue, residual)
-        function(*arguments, 0, out.shape[1])
-
-    def call(self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None) -> Call:
-        """Return the call that fills ``out``: see ``multiply``."""
-        if len(a) < FEW_ROWS:
-            return Call(*self._by_columns(a, out, 0, epilogue, residual), self.columns, WIDTH)
-        matrix = a, self.panels, self.zeros, self.scales, out
-        return Call(_multiply_rows, (*matrix, *after(epilogue, residual, 0)), len(a))
-
-    def multiply_shared(
-        self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None
-    ) -> None:
-        """Fill ``out`` with the product of ``a`` and the matrix, on all threads: see ``multiply``."""
-        function, arguments = self._by_columns(a, out, 0, epilogue, residual)
-        share(function, self.columns, 2 * out.size * self.depth, *arguments, unit=WIDTH)
-
-    def _by_columns(
-        self, a: np.ndarray, out: np.ndarray, first: int, epilogue: Epilogue | None, residual: np.ndarray | None
-    ) -> tuple[Callable[..., None], tuple[Any, ...]]:
-        """Return the function that multiplies, and its arguments but the first and the last column of ``out``."""
-        matrix = a, self.panels, self.zeros, self.scales, out, first // WIDTH
-        return _multiply_few if len(a) < ROWS else _multiply_many, (*matrix, *after(epilogue, residual, first))
 
 
 _MIN_GROUP_ROWS: Final = 8
 """The least rows of a group. With shorter ones, a product spends more time on scales than on codes."""
 
 
-def _groups(source: Stored, transposed: bool) -> int:
+def group_count(source: Stored, transposed: bool) -> int:
     """Return into how many groups scales and zeros divide the rows, or 0 if their groups overlap."""
     axis = 1 if transposed else 0
     counts = [1 if numbers is None else numbers.shape[axis] for numbers in (source.zeros, source.scales)]
@@ -118,7 +44,7 @@ def _in_panels(numbers: np.ndarray, transposed: bool, groups: int, matrix: Packe
 
 
 @compiled
-def _nibble(raw: np.ndarray, place: int) -> int:
+def nibble(raw: np.ndarray, place: int) -> int:
     return raw[place >> 1] >> ((place & 1) * 4) & 15
 
 
@@ -136,9 +62,9 @@ def _pack(raw: np.ndarray, down: int, across: int, columns: int, flip: int, pane
             for k in range(depth):
                 code = 0
                 if low < columns:
-                    code = _nibble(raw, low * across + k * down) ^ flip
+                    code = nibble(raw, low * across + k * down) ^ flip
                 if high < columns:
-                    code |= (_nibble(raw, high * across + k * down) ^ flip) << 4
+                    code |= (nibble(raw, high * across + k * down) ^ flip) << 4
                 panels[panel, k, j] = code
 
 
@@ -235,12 +161,71 @@ def _multiply_many(
 
 
 @compiled
-def _multiply_rows(
-    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, bias: int, residual: int,
-    apart: int, low: Number, high: Number, first: int, last: int,
+def _multiply_part(
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, panel: int,
+    by_rows: bool, bias: int, residual: int, apart: int, low: Number, high: Number, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Fill the rows ``first`` to ``last`` of ``out``."""
-    more = residual + 4 * first * apart if residual else 0
-    _multiply_many(
-        a[first:last], panels, zeros, scales, out[first:last], 0, bias, more, apart, low, high, 0, out.shape[1]
-    )  # fmt: skip
+    """Fill the rows or columns of ``out`` from ``first`` to ``last``. See ``panels.multiply_part``."""
+    if by_rows:
+        more = residual + 4 * first * apart if residual else 0
+        _multiply_many(
+            a[first:last], panels, zeros, scales, out[first:last], panel, bias, more, apart, low, high, 0, out.shape[1]
+        )  # fmt: skip
+    elif len(a) < ROWS:
+        _multiply_few(a, panels, zeros, scales, out, panel, bias, residual, apart, low, high, first, last)
+    else:
+        _multiply_many(a, panels, zeros, scales, out, panel, bias, residual, apart, low, high, first, last)
+
+
+class PackedCodes(Packed):
+    """A constant matrix ``(codes - zeros) * scales`` in panels of ``WIDTH`` columns, the last of them padded.
+
+    The codes are i8 or, two in a byte, unsigned numbers of 4 bits; u8 and i4 are shifted to these. Zeros and scales are
+    [panels, groups, ``WIDTH``]: one for each column and group of consecutive rows. ``transposed`` packs the transposed
+    matrix. A row of the other matrix is multiplied with the codes, and each sum over a group once with its scale, so
+    that a product with few rows reads no more than the codes.
+    """
+
+    part = staticmethod(_multiply_part)
+    shifts: ClassVar[Mapping[str, int]] = {"u8": -128, "i4": 8}
+    """What is added to the codes of a type, and to their zeros, so that they are i8 or u4."""
+
+    def __init__(self, source: Stored, transposed: bool) -> None:
+        super().__init__(source)
+        self.depth, self.columns = source.shape[::-1] if transposed else source.shape
+        self.name = f"compiled, {source.type}"
+        groups = group_count(source, transposed)
+        zeros, scales = (
+            _in_panels(np.full((1, 1), default, np.float32) if numbers is None else numbers, transposed, groups, self)
+            for numbers, default in ((source.zeros, 0), (source.scales, 1))
+        )
+        shift = self.shifts.get(source.type.name, 0)
+        zeros += shift
+        small = zeros.astype(np.int8)
+        self.zeros, self.scales = small if np.array_equal(small, zeros) else zeros, scales
+        self.panels = self.pack(source, transposed, abs(shift))
+
+    def pack(self, source: Stored, transposed: bool, flip: int) -> np.ndarray:
+        """Return the codes in panels, each with the bits ``flip`` flipped."""
+        count = -(-self.columns // WIDTH)
+        if source.type.bits == 8:
+            codes = source.raw.reshape(source.shape).T if transposed else source.raw.reshape(source.shape)
+            panels = empty_panels(self.columns, self.depth, np.int8)
+            for number, panel in enumerate(panels.view(np.uint8)):
+                part = codes[:, number * WIDTH : (number + 1) * WIDTH]
+                np.bitwise_xor(part, np.uint8(flip), panel[:, : part.shape[1]])
+            return panels
+        panels = aligned(count * self.depth * WIDTH // 2).reshape(count, self.depth, WIDTH // 2)
+        down, across = (1, self.depth) if transposed else (self.columns, 1)
+        _pack(source.raw, down, across, self.columns, flip, panels)
+        return panels
+
+    @staticmethod
+    def holds(source: Stored, transposed: bool) -> bool:
+        """Return whether the groups of the scales and of the zeros fit together, and are not too short."""
+        depth = source.shape[1 if transposed else 0]
+        return bool(groups := group_count(source, transposed)) and depth // groups >= _MIN_GROUP_ROWS
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return self.panels, self.zeros, self.scales

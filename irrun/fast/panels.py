@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -12,12 +13,15 @@ from irrun.fast.block import CACHE_LINE_BYTES, HALF, WIDTH, multiply_block
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import address_of, data_address, row_at
 from irrun.fast.machine.processor import ROWS, VECTORS, compiled
-from irrun.opdef import Epilogue
+from irrun.fast.machine.sharing import share
+from irrun.kernels.matmul import ConstantForm
+from irrun.opdef import FEW_ROWS, Call, Epilogue
 
 __all__ = [
     "MAX_CACHED_ROWS",
     "MAX_SUMMED_ROWS",
     "WIDTH",
+    "Packed",
     "after",
     "empty_panels",
     "finish",
@@ -190,3 +194,65 @@ def multiply_part(
     else:
         added, more = bias + 4 * first if bias else 0, residual + 4 * first if residual else 0
         multiply_panels(a, panels, out[:, first:last], panel + first // WIDTH, added, more, apart, low, high)
+
+
+class Packed(ConstantForm):
+    """A constant matrix in panels of ``WIDTH`` columns, the last of them padded, by which rows of f32 are multiplied.
+
+    ``name`` is that of the algorithm. ``a`` and ``out``, below, are matrices of f32 whose rows are contiguous. Of
+    ``epilogue``, bias, residual and limits are computed, too. ``residual`` has the shape of ``out``, and contiguous
+    rows.
+    """
+
+    part: ClassVar[Callable[..., None]]
+    """Fills a part of a product: see ``multiply_part``, whose ``panels`` are ``arrays`` here."""
+
+    name: str
+    depth: int
+    columns: int
+    panels: np.ndarray
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The arrays that hold the matrix."""
+        return (self.panels,)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays)
+
+    def multiply(
+        self, a: np.ndarray, out: np.ndarray, first: int = 0, epilogue: Epilogue | None = None,
+        residual: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
+        """Fill ``out`` with the product of ``a`` and the columns of the matrix from ``first`` on.
+
+        ``first`` is a multiple of ``WIDTH``, and so is the number of columns of ``out``, unless the last column of the
+        matrix is among them.
+        """
+        self.part(*self._arguments(a, out, first, False, epilogue, residual), 0, out.shape[1])
+
+    def call(self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None) -> Call:
+        """Return the call that fills ``out``: see ``multiply``."""
+        by_rows = len(a) >= FEW_ROWS
+        arguments = self._arguments(a, out, 0, by_rows, epilogue, residual)
+        return Call(self.part, arguments, *((len(a), 1) if by_rows else (self.columns, WIDTH)))
+
+    def multiply_shared(
+        self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None
+    ) -> None:
+        """Fill ``out`` with the product of ``a`` and the matrix, on all threads: see ``multiply``.
+
+        They divide the longer side of the product, because each of them reads all of the other operand.
+        """
+        by_rows = len(a) > self.columns
+        count, unit = (len(a), ROWS) if by_rows else (self.columns, WIDTH)
+        arguments = self._arguments(a, out, 0, by_rows, epilogue, residual)
+        share(self.part, count, 2 * out.size * self.depth, *arguments, unit=unit)
+
+    def _arguments(
+        self, a: np.ndarray, out: np.ndarray, first: int, by_rows: bool, epilogue: Epilogue | None,
+        residual: np.ndarray | None,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Return the arguments of ``part`` but the first and the last row or column of ``out``."""
+        return a, *self.arrays, out, first // WIDTH, by_rows, *after(epilogue, residual, first)

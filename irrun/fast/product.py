@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import ClassVar, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
 from irrun.base.thresholds import least
 from irrun.fast.codes import PackedCodes
-from irrun.fast.machine.processor import HALVES, ROWS
-from irrun.fast.machine.sharing import share
-from irrun.fast.panels import WIDTH, after, empty_panels, multiply_part
+from irrun.fast.machine.processor import HALVES
+from irrun.fast.panels import WIDTH, Packed, empty_panels, multiply_part
 from irrun.fast.precision.bf16 import multiply_rounded, rounded_panels
+from irrun.fast.precision.i8 import QuantizedCodes
 from irrun.kernels.blocks import BLOCK_BYTES, SMALL_BLOCK_BYTES, each_block, within
 from irrun.kernels.matmul import ConstantForm, UnpackedConstant, cuts
 from irrun.kernels.threads import shared
 from irrun.opdef import (
-    FEW_ROWS,
-    Call,
     Calls,
     Epilogue,
     Index,
@@ -58,20 +55,22 @@ def offer(op: _MatMul, request: Request) -> Kernel | None:
     source = b.data if b.stored is None else b.stored
     if source is None or math.prod(b.shape.static or ()) < least(_MIN_MATRIX_ELEMENTS):
         return None
+    if request.precision == "i8" and (b.stored is None or not QuantizedCodes.holds(b.stored, op.transpose_b)):
+        return None
     shape = op.infer(Site(), a, b).shape.static
     flops = 0 if shape is None else 2 * math.prod(shape) * (a.shape[-2 if op.transpose_a else -1].value or 0)
     return packed_product(source, op.transpose_a, op.transpose_b, flops, request.precision)
 
 
-def packed_matrix(
-    source: np.ndarray | Stored, transposed: bool, precision: Operands = "f32"
-) -> PackedMatrix | PackedCodes:
+def packed_matrix(source: np.ndarray | Stored, transposed: bool, precision: Operands = "f32") -> Packed:
     """Return the packed form of a matrix of f32, or of the transposed matrix, for operands of a precision."""
     kind = RoundedMatrix if precision == "bf16" else PackedMatrix
     if isinstance(source, np.ndarray):
         return kind.of(source.T if transposed else source)
     if source.type.kind == "float":
         return kind.of(source.codes.T if transposed else source.codes)
+    if precision == "i8":
+        return QuantizedCodes.of(source, transposed)
     if PackedCodes.holds(source, transposed):
         return PackedCodes.of(source, transposed)
     return PackedMatrix.of(UnpackedConstant.of(source, transposed).array)
@@ -139,15 +138,14 @@ def packed_product(
     return kernel()
 
 
-class PackedMatrix(ConstantForm):
+class PackedMatrix(Packed):
     """A constant matrix of f32, f16 or bf16 in panels of ``WIDTH`` columns, the last of them padded with zeros.
 
     The panels hold the type of the matrix; f32 also becomes f16 if every element is a number of f16. The product is the
     same as with f32, in half the memory.
     """
 
-    part: ClassVar[Callable[..., None]] = staticmethod(multiply_part)
-    """Fills a part of a product: see ``panels.multiply_part``."""
+    part = staticmethod(multiply_part)
 
     def __init__(self, matrix: np.ndarray) -> None:
         super().__init__(matrix)
@@ -164,46 +162,11 @@ class PackedMatrix(ConstantForm):
             columns = matrix[:, number * WIDTH : (number + 1) * WIDTH]
             panel[:, : columns.shape[1]] = columns
 
-    @property
-    def nbytes(self) -> int:
-        return self.panels.nbytes
-
-    def multiply(
-        self, a: np.ndarray, out: np.ndarray, first: int = 0, epilogue: Epilogue | None = None,
-        residual: np.ndarray | None = None,
-    ) -> None:  # fmt: skip
-        """Fill ``out`` with the product of ``a`` and the columns of the matrix from ``first`` on.
-
-        ``a`` and ``out`` are matrices of f32 whose rows are contiguous. ``first`` is a multiple of ``WIDTH``, and so is
-        the number of columns of ``out``, unless the last column of the matrix is among them. Of ``epilogue``, bias,
-        residual and limits are computed, too. ``residual`` has the shape of ``out``, and contiguous rows.
-        """
-        panel = first // WIDTH
-        self.part(a, self.panels, out, panel, False, *after(epilogue, residual, first), 0, out.shape[1])
-
-    def call(self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None) -> Call:
-        """Return the call that fills ``out``: see ``multiply``."""
-        by_rows = len(a) >= FEW_ROWS
-        arguments = a, self.panels, out, 0, by_rows, *after(epilogue, residual, 0)
-        return Call(self.part, arguments, *((len(a), 1) if by_rows else (self.columns, WIDTH)))
-
-    def multiply_shared(
-        self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None
-    ) -> None:
-        """Fill ``out`` with the product of ``a`` and the matrix, on all threads: see ``multiply``.
-
-        They divide the longer side of the product, because each of them reads all of the other operand.
-        """
-        by_rows = len(a) > self.columns
-        count, unit = (len(a), ROWS) if by_rows else (self.columns, WIDTH)
-        work, more = 2 * out.size * self.depth, after(epilogue, residual, 0)
-        share(self.part, count, work, a, self.panels, out, 0, by_rows, *more, unit=unit)
-
 
 class RoundedMatrix(PackedMatrix):
     """A constant matrix rounded to bf16, which is multiplied by rounded rows: see ``precision.bf16``."""
 
-    part: ClassVar[Callable[..., None]] = staticmethod(multiply_rounded)
+    part = staticmethod(multiply_rounded)
 
     def __init__(self, matrix: np.ndarray) -> None:
         ConstantForm.__init__(self, matrix)

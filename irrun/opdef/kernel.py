@@ -41,10 +41,10 @@ def ignore_tile(index: Index) -> None:
     """Do nothing: the ``OnTileReady`` where no step is fused with the kernel."""
 
 
-Operands = Literal["f32", "bf16"]
-"""The precision to which the operands of products are rounded."""
-Precision = Literal["f32", "bf16", "auto"]
-"""A precision that a user may ask for. ``auto`` stands for the one for which the processor is made."""
+Operands = Literal["f32", "bf16", "i8"]
+"""The precision to which the operands of products are rounded. ``i8`` is that of what integer codes multiply."""
+Precision = Literal["f32", "bf16", "int8-activations", "auto"]
+"""A precision that a user may ask for. ``auto`` stands for those for which the processor is made."""
 PRECISIONS: Final[tuple[Precision, ...]] = get_args(Precision)
 
 
@@ -61,8 +61,8 @@ class Request:
     """Whether the kernel reads and writes values of rank 4 in channels-last layout: (batch, rows, columns, channels).
     All shapes are then static. Only operations that declare ``Op.channels_last`` get such a request."""
     precision: Operands = "f32"
-    """The precision to which the kernel rounds the inputs of ``Op.rounded``, ``f32`` or ``bf16``. Sums and results are
-    f32. Only compiled kernels are asked for bf16: for others, the planner rounds the inputs."""
+    """The precision to which the kernel rounds the inputs of ``Op.rounded``. Results are f32. Only compiled kernels are
+    asked for another one than f32: for others, the planner rounds the inputs."""
     unpacks: bool = True
     """Whether the kernel may hold ``Value.stored`` of an input as f32. Otherwise, each call unpacks parts of it."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from irrun.diagnostics import Refused
 from irrun.opdef.attributes import REQUIRED, Attribute
 from irrun.opdef.inputs import Input
-from irrun.opdef.kernel import AxisRole, Kernel, Request
+from irrun.opdef.kernel import AxisRole, Kernel, Operands, Request
 from irrun.opdef.revisions import Revision
 from irrun.opdef.values import Value
 from irrun.types import Dim, ElementType
@@ -208,10 +208,11 @@ class Op:
         """
         return outputs[0].shape.count() * self.per_element if self.per_element else Dim(0)
 
-    def rounded(self, inputs: Sequence[Value | None], /) -> tuple[int, ...]:
-        """Return the numbers of the inputs whose elements are multiplied, where a lower precision may round these.
+    def rounded(self, inputs: Sequence[Value | None], precision: Operands, /) -> tuple[int, ...]:
+        """Return the numbers of the inputs whose elements are multiplied, where ``precision`` may round these.
 
-        The planner rounds f32 if the last of these inputs is a constant that the file does not hold as integers.
+        The planner rounds f32 if the last of these inputs is constant: both to bf16 if the file does not hold it as
+        integers, and to i8 the other one, in groups along its last axis, if the file does.
         """
         return ()
 

@@ -14,7 +14,7 @@ from irrun.kernels.convolution.planes import Filters
 from irrun.kernels.convolution.windows import Axis, is_sparse
 from irrun.kernels.convolution.winograd import outruns_bf16, packed, transformed_bytes
 from irrun.kernels.matmul import wide
-from irrun.opdef import Kernel, Packing, Request, Site, Value, attr, ports
+from irrun.opdef import Kernel, Operands, Packing, Request, Site, Value, attr, ports
 from irrun.ops._sliding import Sliding
 from irrun.types import Dim, PartialShape, product
 
@@ -59,8 +59,10 @@ class Filtering(Sliding):
         filters = inputs[-1] if len(inputs) == 2 else inputs[2]
         return outputs[0].shape.count() * self.each(filters) * 2
 
-    def rounded(self, inputs: Sequence[Value | None], /) -> tuple[int, ...]:
+    def rounded(self, inputs: Sequence[Value | None], precision: Operands, /) -> tuple[int, ...]:
         """Return data and filters. Depthwise convolutions round nothing: most of their time goes to memory."""
+        if precision == "i8":
+            return ()
         filters = inputs[1]
         shape = None if filters is None else filters.shape.static
         return () if shape is None or shape[self.leading - 2 : self.leading] == (1, 1) else (0, 1)
@@ -101,13 +103,13 @@ class ConvolutionBase(Filtering):
     def infer(self, at: Site, data: Value, filters: Value) -> Value:
         return self.correlated(at, data, filters)
 
-    def rounded(self, inputs: Sequence[Value | None], /) -> tuple[int, ...]:
+    def rounded(self, inputs: Sequence[Value | None], precision: Operands, /) -> tuple[int, ...]:
         """Return data and filters, or nothing where Winograd's method in f32 takes less time than products in bf16."""
         data, filters = (None if value is None else value.shape.static for value in inputs)
         if data is None or filters is None or self.leading > 2:
-            return super().rounded(inputs)
+            return super().rounded(inputs, precision)
         axes = self.axes(data[2:], filters[2:])
-        return () if outruns_bf16(*filters[:2], axes, data[0]) else super().rounded(inputs)
+        return () if outruns_bf16(*filters[:2], axes, data[0]) else super().rounded(inputs, precision)
 
     def prepare(self, request: Request) -> Kernel | None:
         data, filters = request.inputs

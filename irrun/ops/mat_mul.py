@@ -12,6 +12,7 @@ from irrun.opdef import (
     Kernel,
     OnTileReady,
     Op,
+    Operands,
     Packing,
     Request,
     Site,
@@ -71,8 +72,8 @@ class MatMul(Op):
         inner = a.shape.dims[-2 if self.transpose_a and len(a.shape.dims) > 1 else -1]
         return outputs[0].shape.count() * inner * 2
 
-    def rounded(self, inputs: Sequence[Value | None], /) -> tuple[int, ...]:
-        return 0, 1
+    def rounded(self, inputs: Sequence[Value | None], precision: Operands, /) -> tuple[int, ...]:
+        return () if precision == "i8" and self.transpose_a else (0, 1)
 
     def prepare(self, request: Request) -> Kernel | None:
         a, b = (value for value in request.inputs if value is not None)

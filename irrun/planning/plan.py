@@ -162,7 +162,7 @@ class _Layers:
         self.model, self.ops, self.slots, self.bodies = model, ops, slots, bodies
         self.constants, self.values, self.how = constants, constants.values, constants.how
         self.in_integers = self.how.fuse and self.how.compiled and is_quantised(model) and has_integers()
-        self.rounded = frozenset() if self.how.precision == "f32" else _float_constants(model, ops)
+        self.precisions = _precisions(model, ops) if self.how.rounds else {}
         self.widened: dict[object, int] = {}  # bytes of each matrix that kernels hold as f32
 
     def step(self, id: int) -> Step | None:
@@ -220,10 +220,13 @@ class _Layers:
         It is f32 unless the operation rounds values, or the last operand is constant.
         """
         if self.ops[id].rounds_values:
-            return self.how.precision
-        numbers = self.ops[id].rounded(inputs) if self.rounded else ()
-        feed = self.model.feeds[id][numbers[-1]] if numbers else None
-        return self.how.precision if feed is not None and feed[0] in self.rounded else "f32"
+            return "bf16" if "bf16" in self.how.rounds else "f32"
+        for precision in self.how.rounds:
+            numbers = self.ops[id].rounded(inputs, precision)
+            feed = self.model.feeds[id][numbers[-1]] if numbers else None
+            if feed is not None and self.precisions.get(feed[0]) == precision:
+                return precision
+        return "f32"
 
     def kernel(self, layer: Layer, inputs: Inputs, outputs: int, precision: Operands) -> Kernel:
         """Return the kernel of a layer. Raises ModelError (IR603) if the operation fails to choose one."""
@@ -259,8 +262,11 @@ class _Layers:
         return unknown or any(_may_be_shape(v) for v in present)
 
 
-def _float_constants(model: Model, ops: Mapping[int, Op]) -> frozenset[int]:
-    """Return the ids of the layers whose outputs follow from constants alone, but not from integers with scales."""
+def _precisions(model: Model, ops: Mapping[int, Op]) -> Mapping[int, Operands]:
+    """Return what may be rounded beside the constants of a model, by the ids of the layers that give them.
+
+    That is bf16 for outputs that follow from constants alone, and i8 for those that decompress integers.
+    """
     found: set[int] = set()
     for id in model.order:
         feeds = model.feeds[id]
@@ -268,7 +274,7 @@ def _float_constants(model: Model, ops: Mapping[int, Op]) -> frozenset[int]:
         if ops[id].type == "Const" or follows:
             found.add(id)
     integers = (w for w in compressed_weights(model) if not w.quantized and _has_integers(model.layers[w.codes]))
-    return frozenset(found - {weights.output[0] for weights in integers})
+    return {**dict.fromkeys(found, "bf16"), **dict.fromkeys((weights.output[0] for weights in integers), "i8")}
 
 
 def _has_integers(constant: Layer) -> bool:

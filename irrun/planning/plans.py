@@ -53,12 +53,22 @@ def planning(
     size = max(size, _largest(model))
     pays = size >= _COMPILED or (size >= _MADE_AHEAD and never_compiles())
     compiled = (always() or pays) and available()
-    return Planning(max_memory, weights, compiled=compiled, precision=operands(precision))
+    return Planning(max_memory, weights, compiled=compiled, rounds=operands(precision))
 
 
-def operands(precision: Precision) -> Operands:
-    """Return the precision that ``auto`` stands for on this processor, or the one that is named."""
-    return precision if precision != "auto" else "bf16" if has_flag("avx512_bf16") else "f32"
+def operands(precision: Precision) -> frozenset[Operands]:
+    """Return to what ``precision`` rounds operands: with ``auto``, to what this processor has instructions for."""
+    if precision == "auto":
+        return frozenset(name for name, flags in _INSTRUCTIONS.items() if any(map(has_flag, flags)))
+    return frozenset({_NAMED[precision]} if precision in _NAMED else ())
+
+
+_INSTRUCTIONS: Final[Mapping[Operands, tuple[str, ...]]] = {
+    "bf16": ("avx512_bf16",),
+    "i8": ("avx512_vnni", "avx_vnni", "asimddp"),
+}
+"""The flags of processors that multiply such operands faster than f32."""
+_NAMED: Final[Mapping[Precision, Operands]] = {"bf16": "bf16", "int8-activations": "i8"}
 
 
 def _largest(model: Model) -> int:

@@ -15,6 +15,7 @@ from irrun.inference.layer import input_at
 from irrun.kernels.cast import rounded_to_bf16
 from irrun.kernels.matmul import ConstantForm
 from irrun.opdef import CHANNELS_LAST, ORDER, AxisRole, Joins, Kernel, Op, Operands, Request, Value
+from irrun.planning.groups import in_groups
 
 __all__ = ["channels_last_kernel", "defining_kernel", "kernel"]
 
@@ -39,7 +40,7 @@ def defining_kernel(op: Op, inputs: Sequence[Value | None], precision: Operands)
         return Kernel(partial(op.run_rounding, rounded_to_bf16))
     kernel = Kernel(op.run)
     numbers = _rounded(op, inputs, precision)
-    return _rounding(kernel, numbers, {}) if numbers else kernel
+    return _rounding(kernel, numbers, precision, {}) if numbers else kernel
 
 
 def _fastest(op: Op, request: Request, *, compiled: bool) -> Kernel | None:
@@ -49,15 +50,18 @@ def _fastest(op: Op, request: Request, *, compiled: bool) -> Kernel | None:
     kernel = compiled_kernel(op, request if numbers else in_f32) if compiled else None
     if kernel is not None or not numbers:
         return op.prepare(in_f32) if kernel is None else kernel
+    if request.precision == "i8":
+        kernel = (compiled_kernel(op, in_f32) if compiled else None) or op.prepare(in_f32)
+        return None if kernel is None else _rounding(kernel, numbers, "i8", {})
     *_, last = numbers
     source = _source(request.inputs[last])
     if source is None:  # layers compute it in each run
         kernel = op.prepare(in_f32)
-        return None if kernel is None else _rounding(kernel, numbers, {})
+        return None if kernel is None else _rounding(kernel, numbers, "bf16", {})
     constant = _RoundedConstant.of(source).array
     inputs = [Value.of(constant) if number == last else value for number, value in enumerate(request.inputs)]
     kernel = op.prepare(replace(in_f32, inputs=tuple(inputs)))
-    return None if kernel is None else _rounding(kernel, numbers, {last: constant})
+    return None if kernel is None else _rounding(kernel, numbers, "bf16", {last: constant})
 
 
 # ---------------------------------------------------------------------------------------------
@@ -81,21 +85,26 @@ def _source(value: Value | None) -> Any:
 
 def _rounded(op: Op, inputs: Sequence[Value | None], precision: Operands) -> tuple[int, ...]:
     """Return the numbers of the inputs that are rounded to a precision: see ``Op.rounded``."""
-    numbers = () if precision == "f32" else op.rounded(inputs)
+    numbers = () if precision == "f32" else op.rounded(inputs, precision)
     values = (inputs[number] for number in numbers)
-    return numbers if all(value is not None and value.type.name == "f32" for value in values) else ()
+    if not all(value is not None and value.type.name == "f32" for value in values):
+        return ()
+    return numbers[:-1] if precision == "i8" else numbers
 
 
-def _rounding(kernel: Kernel, numbers: Sequence[int], constants: Mapping[int, np.ndarray]) -> Kernel:
-    """Return a kernel that rounds the inputs ``numbers`` to bf16, but reads ``constants``, which are rounded."""
+def _rounding(
+    kernel: Kernel, numbers: Sequence[int], precision: Operands, constants: Mapping[int, np.ndarray]
+) -> Kernel:
+    """Return a kernel that rounds the inputs ``numbers`` first, but reads ``constants``, which are rounded."""
     varying = set(numbers) - set(constants)
+    rounded = in_groups if precision == "i8" else rounded_to_bf16
 
     def call(*arrays: Any, **keywords: Any) -> Any:
-        given = [rounded_to_bf16(array) if number in varying else array for number, array in enumerate(arrays)]
+        given = [rounded(array) if number in varying else array for number, array in enumerate(arrays)]
         return kernel.call(*given, **keywords)
 
     more = sum(array.nbytes for number, array in constants.items() if number not in kernel.packing.inputs)
-    held = _with_constants(replace(kernel, call=call, joins=Joins()), constants, "bf16")
+    held = _with_constants(replace(kernel, call=call, joins=Joins()), constants, precision)
     return replace(held, packing=replace(held.packing, bytes=held.packing.bytes + more))
 
 

@@ -69,7 +69,7 @@ class Planning:
     folds constant sub-graphs, drops unused steps, switches layouts and fuses steps; hooks can then not observe single
     layers. ``compiled`` allows kernels that numba compiles. Matrices of the file in f16 or integers may take up to
     ``max_weights_memory`` bytes where kernels hold them as f32; others are unpacked in parts in each call.
-    ``precision`` is that of the operands of products: see ``Op.rounded``.
+    ``rounds`` are the precisions to which operands of products may be rounded: see ``Op.rounded``.
     """
 
     max_memory: int
@@ -77,7 +77,7 @@ class Planning:
     specialise: bool = True
     fuse: bool = True
     compiled: bool = False
-    precision: Operands = "f32"
+    rounds: frozenset[Operands] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,11 @@ def test_a_file_may_be_named_like_an_engine(tmp_path: Path, monkeypatch: pytest.
         ("openvino[device=]:m.xml", "the option device has no value", "pass the name of a device"),
         ("openvino[precision=f8]:m.xml", "the option precision cannot be 'f8'", "pass f32, f16 or bf16"),
         ("openvino[precision=auto]:m.xml", "the option precision cannot be 'auto'", "pass f32, f16 or bf16"),
-        ("irrun[precision=f16]:m.xml", "the option precision cannot be 'f16'", "pass f32, bf16 or auto"),
+        (
+            "irrun[precision=f16]:m.xml",
+            "the option precision cannot be 'f16'",
+            "pass f32, bf16, int8-activations or auto",
+        ),
         ("openvino[threads=0]:m.xml", "the option threads cannot be '0'", "a number from 1"),
         ("openvino[threads=1,threads=2]:m.xml", "threads is passed twice", "remove one"),
         ("openvino[device=CPU,]:m.xml", "an option is empty", "remove the extra comma"),

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,37 +17,18 @@ import pytest
 import irrun
 from bf16 import in_bf16
 from irrun import build as b
-from irrun.fast import available
-from irrun.growing.layouts import in_layout, repeated
+from irrun.growing.layouts import repeated
 from irrun.planning import plans
+from rounded_runs import run
 
 RNG = np.random.default_rng(0)
 HALVES = ("f16", "bf16")
-LAYOUTS = 12
-"""Calls of a model, each with its inputs in another layout."""
 
 
-@pytest.fixture(params=["numpy", "compiled", "exact"], autouse=True)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """How a test runs its models."""
-    if request.param == "compiled":
-        pytest.importorskip("numba", reason="the extra `fast` is not installed")
+@pytest.fixture(autouse=True)
+def own_numbers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test numbers of its own."""
     monkeypatch.setitem(globals(), "RNG", np.random.default_rng(zlib.crc32(request.node.name.encode())))
-    monkeypatch.setenv("IRRUN_FAST", "always" if request.param == "compiled" else "0")
-    available.cache_clear()
-    yield request.param
-    available.cache_clear()
-
-
-def run(model: Any, way: str, *feeds: np.ndarray, precision: Any = "bf16") -> np.ndarray:
-    """Run a model several times, with its inputs in other layouts, and return the result, which is always the same."""
-    compiled = irrun.compile(b.model(model), exact=way == "exact", precision=precision)
-    result = compiled(list(feeds))[0]
-    dice = random.Random(0)
-    for _ in range(LAYOUTS):
-        placed = [in_layout(feed, dice)[1] for feed in feeds]
-        np.testing.assert_array_equal(compiled(placed)[0], result)
-    return result
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -399,11 +379,15 @@ def test_the_same_for_equal_rows(way: str) -> None:
 # the names of precisions
 
 
-@pytest.mark.parametrize(("has", "meant"), [(True, "bf16"), (False, "f32")])
-def test_auto_is_what_the_processor_is_made_for(monkeypatch: pytest.MonkeyPatch, has: bool, meant: str) -> None:
-    monkeypatch.setattr(plans, "has_flag", lambda name: has and name == "avx512_bf16")
+@pytest.mark.parametrize(
+    ("flags", "meant"), [([], []), (["avx512_bf16", "avx512_vnni"], ["bf16", "i8"]), (["avx_vnni"], ["i8"])]
+)
+def test_auto_is_what_the_processor_is_made_for(
+    monkeypatch: pytest.MonkeyPatch, flags: Sequence[str], meant: Sequence[str]
+) -> None:
+    monkeypatch.setattr(plans, "has_flag", flags.__contains__)
     model = b.model(b.MatMul(b.parameter([5, 30], "f32"), normal(30, 6)))
-    assert irrun.compile(model, precision="auto").plan.how.precision == meant
+    assert irrun.compile(model, precision="auto").plan.how.rounds == set(meant)
 
 
 def test_f32_is_the_default(way: str) -> None:

@@ -16,7 +16,7 @@ from irrun.growing.layouts import in_layout, repeated
 from irrun.opdef import Precision
 from irrun.running.executor import Executable
 from kernel_calls.kernels import watched
-from kernel_calls.models import IN_BF16, MODELS, SPECIAL, Draw
+from kernel_calls.models import IN_PRECISIONS, MODELS, SPECIAL, Draw
 
 __all__ = ["CALLS", "Call", "calls"]
 
@@ -36,7 +36,7 @@ NaN where each product is rounded may be infinite where it is not."""
 _MAX_ERROR: Final = 3e-5
 """The largest error relative to the largest result, to which the rounding of the inputs adds."""
 _NOISE: Final = {
-    "Gelu": 3e-7, "Integers": 4e-3, "MatMul": 1e-5, "Rows": 1e-5, f"ScaledDotProductAttention{IN_BF16}": 1e-3,
+    "Gelu": 3e-7, "Integers": 4e-3, "MatMul": 1e-5, "Rows": 1e-5, "ScaledDotProductAttention in bf16": 1e-3,
 }  # fmt: skip
 """The same relative to the largest input. Integers less their zero point may be 500 times less than the integers. The
 steps between the levels of ``Integers`` are larger. A weight in the middle of two numbers of bf16 becomes either."""
@@ -62,6 +62,14 @@ class Call:
     """What differs, or nothing."""
 
 
+def _precision(name: str) -> tuple[str, Precision]:
+    """Return the type of a model, and the precision that its name says."""
+    for ending, precision in IN_PRECISIONS.items():
+        if name.endswith(ending):
+            return name.removesuffix(ending), precision
+    return name, "f32"
+
+
 def calls(type: str, seed: int, number: int) -> Iterator[Call]:
     """Make the model of a number, and call it in default mode and in ``exact``, each time with other inputs."""
     rng = np.random.default_rng([seed, number, *type.encode()])
@@ -69,9 +77,8 @@ def calls(type: str, seed: int, number: int) -> Iterator[Call]:
     draw = Draw(rng)
     model = b.model(MODELS[type](draw))
     with watched() as packing:
-        precision: Precision = "bf16" if type.endswith(IN_BF16) else "f32"
+        type, precision = _precision(name := type)
         quick, exact = (irrun.compile(model, exact=way, precision=precision) for way in (False, True))
-    name, type = type, type.removesuffix(IN_BF16)
     kinds = [kind for kind in SPECIAL if kind != "huge" or type not in _JOINED]
     kinds = [kind for kind in kinds if kind != "not finite" or type != _INTEGERS]
     for _ in range(CALLS):

@@ -10,9 +10,9 @@ import numpy as np
 
 from irrun import build as b
 from irrun.growing.internal import OFF
-from irrun.opdef import FEW_ROWS
+from irrun.opdef import FEW_ROWS, Precision
 
-__all__ = ["IN_BF16", "MODELS", "SPECIAL", "Draw"]
+__all__ = ["IN_PRECISIONS", "MODELS", "SPECIAL", "Draw"]
 
 SPECIAL: Final[Mapping[str, np.ndarray]] = {
     "not finite": np.array([np.nan, np.inf, -np.inf], np.float32),
@@ -84,9 +84,16 @@ def _after(d: Draw, node: Node, *shape: int) -> Node:
     return b.Add(node, d.input(*shape)) if kind == 3 else node
 
 
-def _matrix(d: Draw, depth: int, columns: int) -> tuple[Node, bool]:
-    """Return a constant matrix of any type, and whether it is transposed. Integers have scales and zeros by groups."""
-    kind = d.one("f32", "f16", "bf16", "u8", "i8", "u4", "i4")
+_FLOATS: Final = ("f32", "f16", "bf16")
+_CODES: Final = ("u8", "i8", "u4", "i4")
+
+
+def _matrix(d: Draw, depth: int, columns: int, *kinds: str) -> tuple[Node, bool]:
+    """Return a constant matrix of one of some types, and whether it is transposed.
+
+    Integers have scales and zeros by groups.
+    """
+    kind = d.one(*kinds)
     ranges = {"u8": (0, 256), "i8": (-128, 128), "u4": (0, 16), "i4": (-8, 8)}
     if kind == "f32":
         flip = bool(d.rng.integers(2))
@@ -108,7 +115,7 @@ def _product(d: Draw) -> Node:
     depth, columns = d.size(300), d.size(300)
     if d.rng.random() < 0.5:  # small integers are folded
         depth = max(depth, -(-(1 << 12) // columns) + 7 & -8)
-    matrix, flip = _matrix(d, depth, columns)
+    matrix, flip = _matrix(d, depth, columns, *_FLOATS, *_CODES)
     batch, rows, other = (
         [d.size(3) for _ in range(d.rng.integers(3))],
         d.one(d.size(5), d.size(40)),
@@ -119,6 +126,16 @@ def _product(d: Draw) -> Node:
     if d.rng.random() < 0.5:
         product = b.Add(product, d.normal(columns))
     return _after(d, product, *batch, rows, columns)
+
+
+def _product_with_codes(d: Draw) -> Node:
+    """A product whose rows are quantized in groups. Its depth is mostly one for which there are kernels."""
+    words, columns = d.size(64), d.size(300)
+    depth = 8 * max(words, -(-(1 << 9) // columns)) + d.one(0, 0, 0, d.size(7))
+    matrix, flip = _matrix(d, depth, columns, *_CODES)
+    rows = d.one(1, d.size(7), d.size(80))
+    product = b.MatMul(d.input(rows, depth), matrix, transpose_b=flip)
+    return _after(d, product, rows, columns)
 
 
 def _rows(d: Draw) -> Node:
@@ -398,8 +415,8 @@ def _outer(d: Draw) -> Node:
     return b.Multiply(d.input(lead, rows, 1), d.input(lead, 1, columns))
 
 
-IN_BF16: Final = " in bf16"
-"""How the name of a model ends that multiplies in bf16."""
+IN_PRECISIONS: Final[Mapping[str, Precision]] = {" in bf16": "bf16", " in i8": "int8-activations"}
+"""How the names of models end that multiply in a lower precision."""
 _MULTIPLYING: Final[Mapping[str, Callable[[Draw], Node]]] = {
     "MatMul": _product,
     "Line": _line,
@@ -414,7 +431,8 @@ MODELS: Final[Mapping[str, Callable[[Draw], Node]]] = {
     **{type: _activation(type) for type in ("Erf", "Exp", "Gelu", "Sigmoid", "Swish", "Tanh")},
     **{type: _sequence(type) for type in ("GRUCell", "GRUSequence", "LSTMCell", "LSTMSequence")},
     **_MULTIPLYING,
-    **{f"{type}{IN_BF16}": draw for type, draw in _MULTIPLYING.items()},
+    **{f"{type} in bf16": draw for type, draw in _MULTIPLYING.items()},
+    "MatMul in i8": _product_with_codes,
     **{type: _pool(type) for type in ("AvgPool", "MaxPool")},
     **{type: _along_rows(type) for type in ("MVN", "RMS", "SoftMax")},
     "Convolutions": _convolutions,
@@ -425,6 +443,6 @@ MODELS: Final[Mapping[str, Callable[[Draw], Node]]] = {
     "PagedAttentionExtension": _paged,
     "Rows": _rows,
     "ScaledDotProductAttention": _attention,
-    f"ScaledDotProductAttention{IN_BF16}": _attention,
+    "ScaledDotProductAttention in bf16": _attention,
 }  # fmt: skip
 """What draws a model: for each type of operation that has compiled kernels, and for layers that kernels join."""

@@ -21,6 +21,7 @@ from irrun.debug.low_precision.formats import FORMATS, Format, is_float
 from irrun.debug.low_precision.simulation import Arrays, Run
 from irrun.debug.low_precision.units import Unit
 from irrun.debug.metrics import Budget
+from irrun.planning.groups import in_groups
 
 __all__ = ["Reading", "compared", "last_place", "own_error", "rms"]
 
@@ -137,7 +138,7 @@ def _forms(
     bits = _bits(observed) if format is None else _bits_of(format)
     data = reading.inputs[0]
     if group and data is not None and reads_compressed(unit):
-        moved_by = run(_in_groups(data, group), *reading.inputs[1:])[port] - true
+        moved_by = run(in_groups(data, group), *reading.inputs[1:])[port] - true
         spread = pooled(np.square(moved_by), unit.is_image)
         yield f"i8 in groups of {group}", true, stored + _STEPS * spread + last_place(true, bits, 1.0)
     if format is None or format.dtype is None:
@@ -167,15 +168,6 @@ def _forms(
         low = run(*[None if array is None else format.round(array) for array in reading.inputs])[port]
         factor = _FACTOR / 2 if is_sum else _FACTOR
         yield format.name, true, stored + np.abs(low - true) + factor * wide + last_place(true, bits, 1.0)
-
-
-def _in_groups(data: np.ndarray, group: int) -> np.ndarray:
-    """Return the input of a product as i8, with a scale for each group of elements along its last axis."""
-    length = data.shape[-1]
-    size = group if length % group == 0 else length
-    parts = data.reshape(*data.shape[:-1], length // size, size) if length else data
-    scale = np.abs(parts).max(axis=-1, keepdims=True, initial=0) / 127
-    return (np.rint(parts / np.where(scale == 0, 1, scale)) * scale).astype(data.dtype).reshape(data.shape)
 
 
 def compared(form: str, value: np.ndarray, true: np.ndarray, observed: np.ndarray, allowed: np.ndarray) -> Budget:

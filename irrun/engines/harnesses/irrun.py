@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -19,8 +19,9 @@ from irrun.base.identity import identity, weights_of
 from irrun.engines.places import body_inputs, computing_layers
 from irrun.engines.tensors import Wire, decoded, encoded
 from irrun.model import Layer, Model
-from irrun.opdef import Operands
+from irrun.opdef import Operands, Precision
 from irrun.opdef.plugins import load_plugin
+from irrun.planning.groups import GROUP
 from irrun.planning.plans import operands
 from irrun.planning.steps import Step
 from irrun.types import UNKNOWN_RANK
@@ -30,6 +31,12 @@ __all__ = ["Harness"]
 Show = Callable[[str, int, Wire], None]
 _MIN_COLLECTED_BYTES: Final = 1 << 22
 """Bytes of constants whose memory is worth the 20 ms that it takes to find all unused objects."""
+
+_PROPERTIES: Final[Mapping[Operands, tuple[str, str]]] = {
+    "bf16": ("INFERENCE_PRECISION_HINT", "bf16"),
+    "i8": ("DYNAMIC_QUANTIZATION_GROUP_SIZE", str(GROUP)),
+}
+"""The property of OpenVINO that says to what operands are rounded, and its value."""
 
 
 class Harness:
@@ -41,8 +48,9 @@ class Harness:
             os.environ["IRRUN_THREADS"] = options["threads"]
         self.weights = options.get("weights")
         asked: Any = options.get("precision", "f32")
-        self.precision: Operands = operands(asked)
-        self.properties = {} if self.precision == "f32" else {"INFERENCE_PRECISION_HINT": self.precision}
+        self.precision: Precision = asked
+        rounds = operands(asked)
+        self.properties = {_PROPERTIES[name][0]: _PROPERTIES[name][1] for name in rounds}
         """What decides how much rounding explains: see ``irrun.debug.budget``."""
         for file in json.loads(options.get("plugins", "[]")):
             load_plugin(file)
@@ -51,8 +59,7 @@ class Harness:
         self.contents: tuple[str, ...] = ()
         """The identity of the files of the model."""
         self.is_layered = False
-        rounds = "" if self.precision == "f32" else f" {self.precision}"
-        self.name = f"irrun {irrun.__version__}{' exact' if self.exact else ''}{rounds}"
+        self.name = " ".join((f"irrun {irrun.__version__}", *(["exact"] if self.exact else []), *sorted(rounds)))
 
     def load(self, path: str, inner: bool) -> dict[str, Any]:
         """Read and compile the model, and return its inputs, its outputs and, if ``inner``, its inner values.

@@ -5,9 +5,9 @@ Each form gives the exact sums, so that results do not depend on the form.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from irrun.fast.machine.late import cgutils, ir
 from irrun.fast.machine.processor import VECTOR, has
@@ -23,15 +23,22 @@ Sums = Sequence[Sequence[ir.Value]]
 """A vector of sums for each row of a block, and each vector of columns."""
 
 
+class Add(Protocol):
+    def __call__(
+        self, builder: Any, dot: Dot, sums: Sums, words: Sequence[ir.Value], weights: Sequence[ir.Value], /, *,
+        signed_words: bool = False,
+    ) -> Sums: ...  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Dot:
     """A form of the products."""
 
     lanes: int
     """Sums in a vector."""
-    add: Callable[[Any, Dot, Sums, Sequence[ir.Value], Sequence[ir.Value]], Sums]
-    """Adds products to the sums. It takes the vectors of weights, and for each row four unsigned bytes as an i32. A
-    lane of a vector of weights is four signed bytes of a column."""
+    add: Add
+    """Adds products to the sums. It takes the vectors of weights, and for each row a word: four bytes as an i32. A lane
+    of a vector of weights is four bytes of a column. Words are unsigned and weights are signed, or the reverse."""
     name: str
     """The intrinsic function of LLVM."""
     offset: int = 0
@@ -45,23 +52,31 @@ class Dot:
         return cgutils.get_or_insert_function(builder.module, ir.FunctionType(self.vector, arguments), self.name)
 
 
-def _four_products(builder: Any, dot: Dot, sums: Sums, words: Sequence[ir.Value], weights: Sequence[ir.Value]) -> Sums:
-    """One instruction multiplies four bytes and adds the products to a sum."""
+def _four_products(
+    builder: Any, dot: Dot, sums: Sums, words: Sequence[ir.Value], weights: Sequence[ir.Value], /, *,
+    signed_words: bool = False,
+) -> Sums:  # fmt: skip
+    """One instruction multiplies four bytes and adds the products to a sum. It takes the unsigned bytes first."""
     function = dot.function(builder, *[dot.vector] * 3)
     splats = [repeated(builder, word, dot.lanes) for word in words]
     return [
-        [builder.call(function, [sum, splat, vector]) for sum, vector in zip(row, weights)]
+        [builder.call(function, [sum, *((vector, splat) if signed_words else (splat, vector))])
+         for sum, vector in zip(row, weights)]
         for row, splat in zip(sums, splats)
-    ]
+    ]  # fmt: skip
 
 
 def _four_signed_products(
-    builder: Any, dot: Dot, sums: Sums, words: Sequence[ir.Value], weights: Sequence[ir.Value]
-) -> Sums:
-    """The same for an instruction that takes signed bytes alone: 128 is subtracted from the unsigned ones."""
+    builder: Any, dot: Dot, sums: Sums, words: Sequence[ir.Value], weights: Sequence[ir.Value], /, *,
+    signed_words: bool = False,
+) -> Sums:  # fmt: skip
+    """The same for an instruction that takes signed bytes alone: 128 is subtracted from unsigned words.
+
+    Beside signed words, the caller has subtracted it from the weights.
+    """
     bytes = ir.VectorType(ir.IntType(8), BYTES * dot.lanes)
     function = dot.function(builder, dot.vector, bytes, bytes)
-    flipped = [builder.xor(word, ir.Constant(_I32, 0x80808080)) for word in words]
+    flipped = words if signed_words else [builder.xor(word, ir.Constant(_I32, 0x80808080)) for word in words]
     splats = [builder.bitcast(repeated(builder, word, dot.lanes), bytes) for word in flipped]
     signed = [builder.bitcast(vector, bytes) for vector in weights]
     return [
@@ -70,7 +85,10 @@ def _four_signed_products(
     ]
 
 
-def _two_products(builder: Any, dot: Dot, sums: Sums, words: Sequence[ir.Value], weights: Sequence[ir.Value]) -> Sums:
+def _two_products(
+    builder: Any, dot: Dot, sums: Sums, words: Sequence[ir.Value], weights: Sequence[ir.Value], /, *,
+    signed_words: bool = False,
+) -> Sums:  # fmt: skip
     """An instruction multiplies pairs of i16: the even bytes, and the odd ones.
 
     A vector of weights after the other is widened, so that the sums stay in registers.
@@ -78,14 +96,19 @@ def _two_products(builder: Any, dot: Dot, sums: Sums, words: Sequence[ir.Value],
     pairs = ir.VectorType(_I16, 2 * dot.lanes)
     function = dot.function(builder, pairs, pairs)
     eight, low = (ir.Constant(pairs, [number] * 2 * dot.lanes) for number in (8, 255))
+
+    def halves(vector: ir.Value, is_signed: bool) -> tuple[ir.Value, ir.Value]:
+        if is_signed:
+            return builder.ashr(builder.shl(vector, eight), eight), builder.ashr(vector, eight)
+        return builder.and_(vector, low), builder.lshr(vector, eight)
+
     splats = [builder.bitcast(repeated(builder, word, dot.lanes), pairs) for word in words]
     added: list[list[ir.Value]] = [[] for _ in sums]
     for n, vector in enumerate(weights):
-        odd = builder.bitcast(vector, pairs)
-        signed = [builder.ashr(upper, eight) for upper in (builder.shl(odd, eight), odd)]
+        wide = halves(builder.bitcast(vector, pairs), not signed_words)
         for row, splat, more in zip(sums, splats, added):
-            numbers = builder.and_(splat, low), builder.lshr(splat, eight)
-            first, then = (builder.call(function, [pair, weight]) for pair, weight in zip(numbers, signed))
+            numbers = halves(splat, signed_words)
+            first, then = (builder.call(function, [pair, weight]) for pair, weight in zip(numbers, wide))
             more.append(builder.add(row[n], builder.add(first, then)))
     return added
 

@@ -1,0 +1,138 @@
+"""The block of a product of rows of i8 with panels of integer codes, as LLVM code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from irrun.fast.block import FORMS, WIDTH, Form, Sums, at, fetch_ahead, fused, int64, repeated, widened
+from irrun.fast.integers.dots import BYTES, DOT
+from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
+from irrun.fast.machine.processor import VECTOR, VECTORS
+
+__all__ = ["multiply_quantized"]
+
+_F32: Final = ir.FloatType()
+_FLOATS: Final = ir.VectorType(_F32, VECTOR)
+_I32: Final = ir.IntType(32)
+_INTS: Final = ir.VectorType(_I32, VECTOR)
+_I64: Final = ir.IntType(64)
+
+
+def _multiply_quantized(
+    context: Any, rows: Any, panels: Any, weights: Any, zeros: Any, a: Any, lda: Any, units: Any, sums: Any, b: Any,
+    ldb: Any, shifts: Any, scales: Any, c: Any, ldc: Any, groups: Any, parts: Any, size: Any,
+) -> Any:  # fmt: skip
+    """Multiply ``rows`` rows of i8 by ``panels`` panels of codes, and store the results in ``c``, in f32.
+
+    ``rows`` and ``panels`` are literal. A panel has ``groups`` groups of ``parts`` times ``size`` > 0 rows. A group has
+    its zeros and scales, and a part of it a unit for each row of ``a``: f32 [rows, groups * parts] at the address
+    ``units``. ``sums`` is that of the sums of what the numbers of a row stand for, f32 [rows, groups]. The rows of
+    ``a`` are ``lda`` bytes apart, and ``size`` is a multiple of the codes of a word: see ``i8.QuantizedCodes``. The
+    dtype of ``weights`` says how many bits codes have. ``multiply_codes`` has the other parameters.
+    """
+    shape = literal(rows), literal(panels)
+    is_packed, zero_form = weights.dtype.name == "uint8", FORMS[zeros.dtype.name]
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        _quantized(builder, shape, is_packed, zero_form, *arguments[4:])
+        return context.get_dummy_value()
+
+    given = rows, panels, weights, zeros, a, lda, units, sums, b, ldb, shifts, scales, c, ldc, groups, parts, size
+    return types.void(*given), generate
+
+
+multiply_quantized: Final[Callable[..., None]] = emitted(_multiply_quantized, prefer_literal=True)
+
+
+def _quantized(
+    builder: Any, shape: tuple[int, int], is_packed: bool, zero_form: Form, a: ir.Value, lda: ir.Value,
+    units: ir.Value, sums: ir.Value, b: ir.Value, ldb: ir.Value, shifts: ir.Value, scales: ir.Value, c: ir.Value,
+    ldc: ir.Value, groups: ir.Value, parts: ir.Value, size: ir.Value,
+) -> None:  # fmt: skip
+    rows, panels = shape
+    zero_bytes, code_bytes = VECTORS * VECTOR * zero_form.bytes, WIDTH // 2 if is_packed else WIDTH
+    nothing = ir.Constant(_FLOATS, [0.0] * VECTOR)
+    with cgutils.for_range(builder, groups) as loop:
+        group = loop.index
+        is_first = builder.icmp_signed("==", group, int64(0))
+        totals = [[cgutils.alloca_once_value(builder, nothing) for _ in range(panels * VECTORS)] for _ in range(rows)]
+        for total in (total for row in totals for total in row):
+            builder.store(nothing, total)
+        with cgutils.for_range(builder, parts) as inner:
+            part = builder.add(builder.mul(group, parts), inner.index)
+            begin = builder.mul(part, size)
+            codes = builder.add(b, builder.mul(begin, int64(code_bytes)))
+            found = _dots(builder, shape, is_packed, builder.add(a, begin), lda, codes, ldb, size)
+            every = builder.mul(groups, parts)
+            for row in range(rows):
+                unit = _of_row(builder, units, part, every, row)
+                for dots, total in zip(found[row], totals[row]):
+                    value = fused(builder, builder.sitofp(dots, _FLOATS), unit, builder.load(total))
+                    builder.store(value, total)
+        for panel in range(panels):
+            place = builder.add(group, builder.mul(groups, int64(panel)))
+            zeros = widened(builder, zero_form, builder.add(shifts, builder.mul(place, int64(zero_bytes))))
+            factors = widened(builder, FORMS["float32"], builder.add(scales, builder.mul(place, int64(4 * WIDTH))))
+            for row in range(rows):
+                sum = builder.fneg(_of_row(builder, sums, group, groups, row))
+                line = builder.add(c, builder.mul(ldc, int64(4 * row)))
+                for n, (zero, factor) in enumerate(zip(zeros, factors), panel * VECTORS):
+                    value = fused(builder, sum, zero, builder.load(totals[row][n]))
+                    target = at(builder, line, int64(4 * VECTOR * n), _FLOATS)
+                    before = builder.select(is_first, nothing, builder.load(target, align=4))
+                    builder.store(fused(builder, value, factor, before), target, align=4)
+
+
+def _of_row(builder: Any, numbers: ir.Value, column: ir.Value, columns: ir.Value, row: int) -> ir.Value:
+    """Return a vector with the number of a row and a column of f32, which are at an address, in each place."""
+    place = builder.add(column, builder.mul(columns, int64(row)))
+    return repeated(builder, builder.load(at(builder, numbers, builder.mul(place, int64(4)), _F32), align=4))
+
+
+def _dots(
+    builder: Any, shape: tuple[int, int], is_packed: bool, a: ir.Value, lda: ir.Value, b: ir.Value, ldb: ir.Value,
+    size: ir.Value,
+) -> Sums:  # fmt: skip
+    """Return the sums of the products of ``size`` numbers of each row with the codes of each column."""
+    assert DOT is not None
+    rows, panels = shape
+    begins = [builder.add(a, builder.mul(lda, int64(row))) for row in range(rows)]
+    before, loop, done = builder.block, builder.append_basic_block("words"), builder.append_basic_block("done")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    k, address = builder.phi(_I64), builder.phi(_I64)
+    sums = [[builder.phi(_INTS) for _ in range(panels * VECTORS)] for _ in range(rows)]
+    places = [builder.add(address, builder.mul(ldb, int64(panel))) for panel in range(panels)]
+    for place in places:
+        fetch_ahead(builder, place, BYTES * WIDTH)
+    loads = [
+        builder.load(at(builder, place, int64(BYTES * VECTOR * n), _INTS), align=1)
+        for place in places
+        for n in range(VECTORS)
+    ]
+    added: Sums = sums
+    for half, weights in enumerate(_halves(builder, loads) if is_packed else [loads]):
+        words = [
+            builder.load(at(builder, begin, builder.add(k, int64(BYTES * half)), _I32), align=1) for begin in begins
+        ]
+        added = DOT.add(builder, DOT, added, words, weights, signed_words=True)
+    step = 2 * BYTES if is_packed else BYTES
+    following = builder.add(k, int64(step)), builder.add(address, int64(BYTES * WIDTH))
+    for phi, start, next in ((k, int64(0), following[0]), (address, b, following[1])):
+        phi.add_incoming(start, before)
+        phi.add_incoming(next, loop)
+    for phis, values in zip(sums, added):
+        for phi, value in zip(phis, values):
+            phi.add_incoming(ir.Constant(_INTS, [0] * VECTOR), before)
+            phi.add_incoming(value, loop)
+    builder.cbranch(builder.icmp_signed("<", following[0], size), loop, done)
+    builder.position_at_end(done)
+    return added
+
+
+def _halves(builder: Any, loads: Sequence[ir.Value]) -> list[list[ir.Value]]:
+    """Return the vectors of the low four bits of all bytes, and those of the high four bits."""
+    low = ir.Constant(_INTS, [0x0F0F0F0F] * VECTOR)
+    shifted = [builder.lshr(load, ir.Constant(_INTS, [4] * VECTOR)) for load in loads]
+    return [[builder.and_(vector, low) for vector in vectors] for vectors in (loads, shifted)]

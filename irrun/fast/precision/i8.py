@@ -1,0 +1,248 @@
+"""Products of rows that are quantized to i8 in groups with a constant matrix of integer codes.
+
+Products and sums of a group are exact, in i32: each group costs one multiplication by the unit of the row and the
+scale of the matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import gcd
+from typing import ClassVar, Final
+
+import numpy as np
+
+from irrun.fast.codes import PackedCodes, group_count, nibble
+from irrun.fast.functions import Number
+from irrun.fast.integers.dots import BYTES, DOT
+from irrun.fast.machine.late import array_at
+from irrun.fast.machine.memory import address_of, floats_at, words_at
+from irrun.fast.machine.processor import ROWS, compiled
+from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, empty_panels, finish
+from irrun.fast.precision.codes_block import multiply_quantized
+from irrun.opdef import Stored
+from irrun.planning.groups import GROUP, LEAST_QUANTIZED, MOST_CODE
+
+__all__ = ["QuantizedCodes"]
+
+_WORD: Final[Mapping[int, int]] = {8: BYTES, 4: 2 * BYTES}
+"""Codes of a column that a kernel reads at once, by their bits."""
+_SIZE: Final = np.uint32(0x7FFFFFFF)
+_ROUND: Final = np.float32(1.5 * 2**23)
+"""A number that is so large that a sum with it is rounded to a whole number, halves to the even one."""
+
+
+_HUGE_UNIT: Final = np.float32(2.0**90)
+_HUGE_FACTOR: Final = np.float32(2.0**32)
+
+
+@compiled
+def _quantize_rows(
+    a: np.ndarray, codes: np.ndarray, units: np.ndarray, sums: np.ndarray, factors: np.ndarray, size: int
+) -> None:
+    """Quantize rows of f32 to i8 in groups: see ``planning.groups``.
+
+    ``units`` holds the unit of each part of ``size`` numbers, and ``sums`` what the codes of each group of a matrix
+    that they are multiplied by stand for, summed up. Both are divided by ``factors``, which are 1 except for rows of
+    huge numbers, whose sums of products with codes might be infinite where those with codes - zeros are not.
+    """
+    rows, depth = a.shape
+    each = units.shape[1] // sums.shape[1]
+    group = GROUP if depth % GROUP == 0 else depth
+    parts = group // size
+    for n in range(rows):
+        for k in range(sums.shape[1]):
+            sums[n, k] = 0
+        for first in range(0, depth, group):
+            part = first // size
+            place = address_of(a) + n * a.strides[0] + 4 * first
+            bits, numbers = array_at(words_at(place), group), array_at(floats_at(place), group)
+            most = np.uint32(0)
+            for k in range(group):  # NaN exceeds every number
+                most = max(most, np.uint32(bits[k] & _SIZE))
+            array_at(words_at(address_of(units) + n * units.strides[0] + 4 * part), 1)[0] = most
+            largest = units[n, part]
+            unit = np.float32(largest / np.float32(MOST_CODE))
+            if not largest < np.float32(np.inf):
+                unit = np.float32(np.nan)
+            by = unit
+            if not largest >= np.float32(LEAST_QUANTIZED):  # nothing, or no number
+                unit, by = np.float32(0) if largest < np.float32(np.inf) else unit, np.float32(np.inf)
+            for k in range(group):
+                whole = np.float32(np.float32(numbers[k] / by) + _ROUND) - _ROUND
+                codes[n, first + k] = np.int8(np.int32(whole))
+            for p in range(parts):
+                total = np.int32(0)
+                for k in range(size):
+                    total += np.int32(codes[n, first + p * size + k])
+                units[n, part + p] = unit
+                sums[n, (part + p) // each] += np.float32(total) * unit
+        largest = np.float32(0)
+        for part in range(units.shape[1]):
+            largest = max(largest, units[n, part])
+        factors[n] = _HUGE_FACTOR if largest > _HUGE_UNIT else np.float32(1)
+        if largest > _HUGE_UNIT:
+            for part in range(units.shape[1]):
+                units[n, part] /= _HUGE_FACTOR
+            for k in range(sums.shape[1]):
+                sums[n, k] /= _HUGE_FACTOR
+
+
+@compiled
+def _multiply_rows(
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, panel: int, size: int,
+    bias: int, residual: int, apart: int, low: Number, high: Number, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill the columns ``first`` to ``last`` of ``out``, whose first column is that of the panel ``panel``."""
+    rows, depth = a.shape
+    groups = scales.shape[1]
+    parts = depth // groups // size
+    high_rows = min(rows, MAX_CACHED_ROWS)
+    codes = np.empty((high_rows, depth), np.int8)
+    units = np.empty((high_rows, groups * parts), np.float32)
+    sums = np.empty((high_rows, groups), np.float32)
+    powers = np.empty(high_rows, np.float32)
+    edge = np.empty((ROWS, WIDTH), np.float32)
+    ldb = panels.strides[0]
+    for top in range(0, rows, MAX_CACHED_ROWS):
+        height = min(MAX_CACHED_ROWS, rows - top)
+        _quantize_rows(a[top : top + height], codes, units, sums, powers, size)
+        column = first
+        while column < last:
+            at = panel + column // WIDTH
+            b = address_of(panels) + at * ldb
+            shifts = address_of(zeros) + at * zeros.strides[0]
+            factors = address_of(scales) + at * scales.strides[0]
+            # a single row leaves registers for four panels, which are read from memory at the same time
+            count = 4 if height == 1 and column + 4 * WIDTH <= last else 1
+            width = min(count * WIDTH, last - column)
+            is_whole = width == count * WIDTH
+            for row in range(0, height, ROWS):
+                some = min(ROWS, height - row)
+                of, unit, sum = (
+                    address_of(codes) + row * depth,
+                    address_of(units) + row * units.strides[0],
+                    address_of(sums) + row * sums.strides[0],
+                )
+                place = address_of(out) + (top + row) * out.strides[0] + 4 * column
+                c, ldc = (place, out.strides[0] // 4) if is_whole else (address_of(edge), WIDTH)
+                if count == 4:
+                    multiply_quantized(
+                        1, 4, panels, zeros, of, depth, unit, sum, b, ldb, shifts, factors, c, ldc, groups, parts, size
+                    )
+                elif some == 1:
+                    multiply_quantized(
+                        1, 1, panels, zeros, of, depth, unit, sum, b, ldb, shifts, factors, c, ldc, groups, parts, size
+                    )
+                elif some == 2:
+                    multiply_quantized(
+                        2, 1, panels, zeros, of, depth, unit, sum, b, ldb, shifts, factors, c, ldc, groups, parts, size
+                    )
+                elif some == 3:
+                    multiply_quantized(
+                        3, 1, panels, zeros, of, depth, unit, sum, b, ldb, shifts, factors, c, ldc, groups, parts, size
+                    )
+                elif some == 4:
+                    multiply_quantized(
+                        4, 1, panels, zeros, of, depth, unit, sum, b, ldb, shifts, factors, c, ldc, groups, parts, size
+                    )
+                elif some == 5:
+                    multiply_quantized(
+                        5, 1, panels, zeros, of, depth, unit, sum, b, ldb, shifts, factors, c, ldc, groups, parts, size
+                    )
+                else:
+                    multiply_quantized(
+                        6, 1, panels, zeros, of, depth, unit, sum, b, ldb, shifts, factors, c, ldc, groups, parts, size
+                    )
+                for i in range(0 if is_whole else some):
+                    for j in range(width):
+                        out[top + row + i, column + j] = edge[i, j]
+                for i in range(some):
+                    if powers[row + i] > 1:
+                        for j in range(width):
+                            out[top + row + i, column + j] *= powers[row + i]
+                more = residual + 4 * ((top + row) * apart + column) if residual else 0
+                finish(
+                    place, out.strides[0] // 4, some, width, bias + 4 * column if bias else 0, more, apart, low, high
+                )  # fmt: skip
+            column += width
+
+
+@compiled
+def _multiply_part(
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, size: np.ndarray, out: np.ndarray,
+    panel: int, by_rows: bool, bias: int, residual: int, apart: int, low: Number, high: Number, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill the rows or columns of ``out`` from ``first`` to ``last``. See ``panels.multiply_part``."""
+    if by_rows:
+        more = residual + 4 * first * apart if residual else 0
+        _multiply_rows(
+            a[first:last], panels, zeros, scales, out[first:last], panel, size[0], bias, more, apart, low, high, 0,
+            out.shape[1],
+        )  # fmt: skip
+    else:
+        _multiply_rows(
+            a, panels, zeros, scales, out, panel, size[0], bias, residual, apart, low, high, first, last
+        )  # fmt: skip
+
+
+@compiled
+def _pack_words(raw: np.ndarray, down: int, across: int, columns: int, flip: int, panels: np.ndarray) -> None:
+    """Pack codes of 4 bits, which lie ``down`` and ``across`` codes apart along a column and along a row.
+
+    ``panels`` are [panels, words, columns, 4]. A word holds eight codes of a column: the first four of them in the low
+    bits of its bytes.
+    """
+    count, words, width, _ = panels.shape
+    for panel in range(count):
+        for word in range(words):
+            for j in range(min(width, columns - panel * width)):
+                place = (panel * width + j) * across + 8 * word * down
+                for n in range(4):
+                    low = nibble(raw, place + n * down) ^ flip
+                    panels[panel, word, j, n] = low | (nibble(raw, place + (n + 4) * down) ^ flip) << 4
+
+
+class QuantizedCodes(PackedCodes):
+    """A matrix of codes by which rows of i8 are multiplied.
+
+    Panels hold words of four codes of 8 bits of a column, or eight codes of 4 bits. The codes are unsigned, but signed
+    for an instruction that takes signed bytes alone.
+    """
+
+    part = staticmethod(_multiply_part)
+    shifts: ClassVar[Mapping[str, int]] = {"i4": 8, **({"u8": -128} if DOT is not None and DOT.offset else {"i8": 128})}
+
+    def __init__(self, source: Stored, transposed: bool) -> None:
+        super().__init__(source, transposed)
+        self.name += " times i8"
+        self.size = np.array([_size(self.depth, group_count(source, transposed))])
+
+    @staticmethod
+    def holds(source: Stored, transposed: bool) -> bool:
+        """Return whether the processor multiplies bytes, and words of codes divide the groups of the matrix."""
+        groups, depth = group_count(source, transposed), source.shape[1 if transposed else 0]
+        return DOT is not None and groups > 0 and _size(depth, groups) % _WORD[source.type.bits] == 0 and depth > 0
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return *super().arrays, self.size
+
+    def pack(self, source: Stored, transposed: bool, flip: int) -> np.ndarray:
+        count, word = -(-self.columns // WIDTH), _WORD[source.type.bits]
+        held = empty_panels(self.columns, self.depth // word, np.int32)
+        panels = held.view(np.int8 if word == BYTES else np.uint8).reshape(count, -1, WIDTH, BYTES)
+        if word == BYTES:
+            codes = source.raw.reshape(source.shape).T if transposed else source.raw.reshape(source.shape)
+            for number, panel in enumerate(panels.view(np.uint8)):
+                part = codes[:, number * WIDTH : (number + 1) * WIDTH].reshape(self.depth // word, word, -1)
+                np.bitwise_xor(part.transpose(0, 2, 1), np.uint8(flip), panel[:, : part.shape[2]])
+        else:
+            down, across = (1, self.depth) if transposed else (self.columns, 1)
+            _pack_words(source.raw, down, across, self.columns, flip, panels)
+        return panels.reshape(count, -1, BYTES * WIDTH)
+
+
+def _size(depth: int, groups: int) -> int:
+    """Return how many numbers have one unit and one scale: those of a group of the rows and of one of the matrix."""
+    return gcd(GROUP if depth % GROUP == 0 else depth, depth // groups)
