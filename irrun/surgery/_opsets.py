@@ -98,13 +98,33 @@ def _downgraded(model: Model, trace: Trace, sets: _Sets, blob: bytearray) -> tup
             inside, edges = _downgraded(body, trace.bodies(id)[tag], sets, blob)
             bodies[tag] = replace(body, layers=inside, edges=tuple(edges))
         try:
-            layers[id] = replace(_inferred(model, trace, _older(model, layer, sets)), bodies=bodies)
+            older = _older(model, layer, sets)
+            _require_from_front(model, trace, layer, older)
+            layers[id] = replace(_inferred(model, trace, older), bodies=bodies)
         except ModelError as error:
             part = _decomposed(model, trace, layer, sets)
             if part is None:
                 raise error from None
             layers[id], parts[id] = layer, part
     return spliced(replace(model, layers=layers), parts, blob) if parts else (layers, model.edges)
+
+
+_FROM_END: Final = ("Gather-8", "ScatterElementsUpdate-12")
+"""Versions whose second input may count from the end of the axis, with negative indices; older ones have none."""
+
+
+def _require_from_front(model: Model, trace: Trace, layer: Layer, older: Layer) -> None:
+    """Raise ModelError (IR608) if a layer may have negative indices, which the older version lacks."""
+    op = trace.ops[layer.id]
+    if op is None or older.version == layer.version or f"{op.type}-{op.since}" not in _FROM_END:
+        return
+    feed = model.feeds[layer.id][1]
+    value = None if feed is None else trace.values.get(feed)
+    known = None if value is None else value.ints()
+    if value is None or value.type.kind == "uint" or (known is not None and min(known, default=0) >= 0):
+        return
+    message = f'{op.type}-{op.since} "{layer.name}" may have negative indices, which {older.version} has not'
+    raise refused(model, message, f"replace the layer, or choose opset {op.since} or later", layer)
 
 
 def _decomposed(model: Model, trace: Trace, layer: Layer, sets: _Sets) -> Model | None:

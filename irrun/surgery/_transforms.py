@@ -116,6 +116,14 @@ def _one_hot(op: Any, indices: Tensor, depth: Tensor, on: Tensor, off: Tensor) -
     return b.OneHot(indices, depth, on, off, axis=op.axis, opset=1)
 
 
+def _gather(op: Any, x: Tensor, indices: Tensor, axis: Tensor) -> Tensor | None:
+    """Return Gather-7, which has no negative indices. The axis must be known."""
+    known = ints(axis)
+    if known is None or x.shape.rank is None:
+        return None
+    return b.Gather(x, _from_front(indices, _dim(x, known[0])), axis, batch_dims=op.batch_dims, opset=7)
+
+
 def _scatter_elements(op: Any, x: Tensor, indices: Tensor, updates: Tensor, axis: Tensor) -> Tensor | None:
     """Return ScatterElementsUpdate-3, which has no reduction and no negative indices."""
     known = ints(axis)
@@ -244,6 +252,7 @@ TRANSFORMS: Final[Mapping[str, Rule]] = {
     "AvgPool-16": _average_pool,
     "EmbeddingBagOffsets-15": _bag_of_offsets,
     "EmbeddingBagPacked-15": _bag_of_rows,
+    "Gather-8": _gather,
     "IRDFT-9": _irdft,
     "MaxPool-8": _max_pool,
     "MaxPool-14": _max_pool,

@@ -44,6 +44,7 @@ CASES: dict[str, tuple[int, Callable[[], b.Node | b.Output], str]] = {
     "ReduceL2, f16": (3, lambda: b.ReduceL2(_x(2, 3, type="f16"), [1]), "Convert Convert Multiply ReduceSum Sqrt"),
     "Gelu-2": (1, lambda: b.Gelu(_x(2, 3), opset=2), "Add Erf Multiply Multiply Multiply"),
     "MaxPool": (7, lambda: b.MaxPool(_x(1, 2, 5, 6), opset=8, **WINDOWS)[0], "MaxPool"),
+    "Gather": (7, lambda: b.Gather(_x(2, 3), [0, -1], 1), "Add Convert Gather Less Select"),
     "RDFT": (
         8,
         lambda: b.RDFT(_x(2, "?", 6), [1, 2]),
@@ -257,6 +258,15 @@ def test_decompositions_in_bodies_and_states() -> None:
     surgery.require_equal(surgery.original(model), older)
     (layer,) = [layer for layer in older.layers.values() if layer.bodies]
     assert _types(layer.bodies["body"]) == "Abs Abs Add Add Divide Divide"
+
+
+def test_indices_that_may_be_negative() -> None:
+    """Gather-7 has no negative indices: OpenVINO 2022.1 gives 0 for them."""
+    x, ids = _x(4, 2), b.parameter(["?"], "i64", name="ids")
+    found = _older(7, b.Gather(x, ids, 0), np.arange(8, dtype=np.float32).reshape(4, 2), np.array([-1, 1, -4]))
+    assert found.tolist() == [[6, 7], [2, 3], [0, 1]]
+    plain = surgery.downgrade(b.model({"y": b.Gather(_x(4, 2), [3, 0], 0)}), 7)
+    assert _types(plain) == "Gather"
 
 
 def test_defaults_are_written(tmp_path: Path) -> None:
