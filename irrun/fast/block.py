@@ -17,11 +17,13 @@ __all__ = [
     "CACHE_LINE_BYTES",
     "FORMS",
     "HALF",
+    "SECOND_LEVEL",
     "SHORTS",
     "WIDTH",
     "Form",
     "Sums",
     "at",
+    "fetch",
     "fetch_ahead",
     "fused",
     "in_bf16",
@@ -192,7 +194,7 @@ def _sums(
         for place in places:
             fetch_ahead(builder, place, _row_bytes(form))
     elif ahead is not None:
-        _fetch(builder, builder.add(ahead, builder.mul(k, int64(CACHE_LINE_BYTES))), _SECOND_LEVEL)
+        fetch(builder, builder.add(ahead, builder.mul(k, int64(CACHE_LINE_BYTES))), SECOND_LEVEL)
     vectors = [vector for place in places for vector in widened(builder, form, place)]
     elements = [repeated(builder, builder.load(builder.gep(begin, [k]), align=4)) for begin in begins]
     added = form.add(builder, elements, vectors, sums)
@@ -212,10 +214,10 @@ def _sums(
 def fetch_ahead(builder: Any, address: ir.Value, size: int) -> None:
     """Have the processor fetch ``size`` bytes, some distance after an address, into its nearest cache."""
     for line in range(0, size, CACHE_LINE_BYTES):
-        _fetch(builder, builder.add(address, int64(_FETCHED_AHEAD_BYTES + line)), _NEAREST)
+        fetch(builder, builder.add(address, int64(_FETCHED_AHEAD_BYTES + line)), _NEAREST)
 
 
-def _fetch(builder: Any, address: ir.Value, level: int) -> None:
+def fetch(builder: Any, address: ir.Value, level: int) -> None:
     """Have the processor fetch the line of memory at an address into its cache of a level."""
     byte = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
@@ -225,7 +227,7 @@ def _fetch(builder: Any, address: ir.Value, level: int) -> None:
 
 
 _NEAREST: Final = 3
-_SECOND_LEVEL: Final = 2
+SECOND_LEVEL: Final = 2
 """Caches as LLVM numbers them."""
 CACHE_LINE_BYTES: Final = 64
 _FETCHED_AHEAD_BYTES: Final = 2048

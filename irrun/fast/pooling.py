@@ -112,9 +112,11 @@ def _pool_table(
             vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
             if largest:
                 window_block(
-                    MAXIMUM, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero, 1, 0
-                )
+                    MAXIMUM, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero, 1, 0, 0,
+                    0,
+                )  # fmt: skip
             else:
                 window_block(
-                    AVERAGE, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero, 1, 0
-                )
+                    AVERAGE, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero, 1, 0, 0,
+                    0,
+                )  # fmt: skip

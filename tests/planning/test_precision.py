@@ -319,10 +319,13 @@ def test_attention_of_few_queries_stays_in_f32(way: str) -> None:
     np.testing.assert_allclose(result, weights @ value / weights.sum(-1, keepdims=True), rtol=1e-5, atol=5e-6)
 
 
-@pytest.mark.parametrize(("size", "rounds"), [(32, False), (29, False), (28, True)])
-def test_convolutions_that_winograd_outruns_stay_in_f32(way: str, size: int, rounds: bool) -> None:
-    """From 64 tiles of 4 × 4 outputs on, if the pairs of channels are not too many."""
-    data, filters, how = normal(1, 32, size, size), normal(1, 48, 32, 3, 3), ([1, 1], [1, 1], [1, 1])
+@pytest.mark.parametrize(
+    ("size", "channels", "rounds"), [(32, 128, False), (29, 128, False), (28, 128, True), (32, 112, True)]
+)
+def test_convolutions_that_winograd_outruns_stay_in_f32(way: str, size: int, channels: int, rounds: bool) -> None:
+    """From 64 tiles of 4 × 4 outputs on, if the pairs of channels are neither too few nor too many."""
+    data, filters = normal(1, channels, size, size), normal(1, 128, channels, 3, 3) / 4
+    how = [1, 1], [1, 1], [1, 1]
     x = b.parameter(list(data.shape), "f32")
     result = run(inside(node(b.Convolution, x, filters[0], *how)), way, data)
     exact, rounded = convolved(data, filters, *how), convolved(in_bf16(data), in_bf16(filters), *how)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from irrun.fast.block import FORMS, SHORTS, Form, at, in_bf16, int64, repeated, widened
+from irrun.fast.block import FORMS, SECOND_LEVEL, SHORTS, Form, at, fetch, in_bf16, int64, repeated, widened
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS
 
@@ -53,12 +53,14 @@ class _Arguments:
     high: ir.Value
     keeps: ir.Value
     rounds: ir.Value
+    ahead: ir.Value
+    pace: ir.Value
 
 
 def _window_block(
     context: Any, kind: Any, vectors: Any, weights: Any, table: Any, taps: Any, depth: Any, b: Any, targets: Any,
     shift: Any, column: Any, last: Any, bias: Any, adds: Any, clamps: Any, low: Any, high: Any, keeps: Any,
-    rounds: Any,
+    rounds: Any, ahead: Any, pace: Any,
 ) -> Any:  # fmt: skip
     """Compute ``ROWS`` windows for ``vectors`` vectors of output channels.
 
@@ -74,6 +76,9 @@ def _window_block(
     added to the first two, half of it to that of rounded results. The last vector has ``last`` channels, 1 to
     ``VECTOR``. ``bias`` is the address of a number for each channel of the block, or 0. If ``clamps``, results below
     ``low`` or above ``high`` become these; NaN stays. Results are stored if ``keeps``, rounded ones if ``rounds``.
+
+    At each element of a dense window whose block has ``VECTORS`` vectors, the processor fetches a line of memory into
+    its second-level cache: first at the address ``ahead``, then ``pace`` bytes further each time.
     """
     how, form = literal(kind), FORMS[weights.dtype.name]
 
@@ -83,7 +88,9 @@ def _window_block(
                 _Block(builder, how, count, form, _Arguments(*arguments[3:])).emit()
         return context.get_dummy_value()
 
-    numbers = (table, taps, depth, b, targets, shift, column, last, bias, adds, clamps, low, high, keeps, rounds)
+    numbers = (
+        table, taps, depth, b, targets, shift, column, last, bias, adds, clamps, low, high, keeps, rounds, ahead, pace
+    )  # fmt: skip
     return types.void(kind, types.int64, weights, *numbers), generate
 
 
@@ -119,8 +126,9 @@ class _Block:
         """Add what each tap contributes to the sums, or compare it with them."""
         builder, of = self.builder, self.of
         step = int64(VECTORS // self.form.share * VECTOR * self.form.bytes)
-        address = cgutils.alloca_once(builder, _I64)
+        address, ahead = (cgutils.alloca_once(builder, _I64) for _ in range(2))
         builder.store(of.b, address)
+        builder.store(of.ahead, ahead)
         with cgutils.for_range(builder, of.taps) as tap:
             entries = builder.add(of.table, builder.mul(tap.index, int64(8 * ROWS)))
             begins = [
@@ -129,6 +137,9 @@ class _Block:
             if self.kind == DENSE:
                 with cgutils.for_range(builder, of.depth) as k:
                     place = builder.load(address)
+                    if self.count == VECTORS:
+                        fetch(builder, builder.load(ahead), SECOND_LEVEL)
+                        builder.store(builder.add(builder.load(ahead), of.pace), ahead)
                     vectors = widened(builder, self.form, place)[: self.count]
                     offset = builder.mul(k.index, int64(4))
                     loads = [builder.load(at(builder, begin, offset, _F32), align=4) for begin in begins]

@@ -96,9 +96,12 @@ def multiply_windows(
     """
     taps, clamps = table.shape[1], limits.size == 2
     low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
+    # each block has the processor fetch a part of the next panel
+    size, row = panels.strides[0], panels.strides[1]
+    pace = -(-row // blocks)
     for panel in range(len(panels)):
         columns = min(WIDTH, outs - panel * WIDTH)
-        b, place = address_of(panels) + panel * panels.strides[0], column + 4 * panel * WIDTH
+        b, place = address_of(panels) + panel * size, column + 4 * panel * WIDTH
         added = bias + 4 * panel * WIDTH if bias else 0
         vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
         for block in range(blocks):
@@ -106,7 +109,7 @@ def multiply_windows(
             rows = address_of(targets) + block * targets.strides[0]
             window_block(
                 DENSE, vectors, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low,
-                high, keeps, rounds,
+                high, keeps, rounds, b + size + block * pace * (size // row), pace,
             )  # fmt: skip
 
 
@@ -142,7 +145,7 @@ def _convolve_channels(
             vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
             window_block(
                 DEPTHWISE, vectors, panels, entries, taps, 1, b, rows, column, column, tail, added, adds, clamps,
-                low, high, keeps, rounded != 0,
+                low, high, keeps, rounded != 0, 0, 0,
             )  # fmt: skip
 
 

@@ -42,13 +42,17 @@ def outruns_bf16(outs: int, ins: int, axes: Sequence[Axis], batch: int) -> bool:
     """
     steps = {(axis.kernel, axis.stride, axis.dilation) for axis in axes}
     tiles = batch * math.prod(-(-axis.out // 4) for axis in axes)
-    if len(axes) != 2 or steps != {(3, 1, 1)} or tiles < _MIN_TILES or outs * ins > _MAX_PAIRS:
+    if len(axes) != 2 or steps != {(3, 1, 1)} or tiles < _MIN_TILES:
+        return False
+    if tiles * outs * ins < _MIN_WORK or outs * ins > _MAX_PAIRS:
         return False
     return min(outs, ins) >= _MIN_CHANNELS and not (outs % _CHANNELS or ins % _CHANNELS)
 
 
 _MIN_TILES: Final = 64
 """The fewest tiles that are worth reading the transformed filters, which are eight times as large as those in bf16."""
+_MIN_WORK: Final = 1 << 20
+"""The least tiles times pairs of channels: smaller convolutions take less time in a sequence of them in bf16."""
 _MAX_PAIRS: Final = 1 << 16
 """The most pairs of channels: the transformed filters take 9 MiB."""
 _MIN_CHANNELS: Final = 32
