@@ -148,7 +148,7 @@ def _rows(d: Draw) -> Node:
         kind = d.rng.integers(6)
         if kind < 2:
             size, depth = d.one(d.size(100), 72, 96), size
-            matrix, flip = _matrix(d, depth, size)
+            matrix, flip = _matrix(d, depth, size, *_FLOATS, *_CODES)
             x = b.MatMul(x, matrix, transpose_b=flip)
         elif kind == 2:
             x = d.one(b.Gelu, b.Sigmoid, b.Tanh, b.Relu)(x)
