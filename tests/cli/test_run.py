@@ -477,7 +477,7 @@ def test_precision(precision, product, more, call, tmp_path):
 def test_an_unknown_precision(call, tmp_path):
     result = call("run", echo(("f32", "2")).save(tmp_path), "--precision", "f8")
     assert result.exit_code == 2
-    assert "'f32', 'bf16', 'auto'" in result.stderr
+    assert "'f32', 'bf16', 'int8-activations', 'auto'" in result.stderr
 
 
 def test_an_input_of_terabytes_is_refused(call, tmp_path):

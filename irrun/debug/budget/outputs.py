@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun.debug.budget.noise import pooled
 from irrun.debug.budget.own import compared, rms
-from irrun.debug.budget.precisions import InEffect, cache_step, is_kept, reads_compressed, reads_rounded
+from irrun.debug.budget.precisions import InEffect, cache_step, decompressed_in_f16, is_kept, reads_compressed
 from irrun.debug.budget.saturation import SATURATING, Saturation
 from irrun.debug.low_precision.formats import is_float
 from irrun.debug.low_precision.simulation import Arrays, Behaviour, Deployed, Run, Simulation, Style, run_true
@@ -214,7 +214,7 @@ class _Rounding:
             format = side.of_layer(unit.name)
             if format is not None:
                 roundoff = max(roundoff, 2.0**-11 if format.name == "f16" else 2.0**-8)
-        if reads_rounded(unit):
+        if decompressed_in_f16(unit):
             roundoff = max(roundoff, 2.0**-11)
         sign = self.rng.uniform(-1, 1, output.shape).astype(output.dtype)
         moved = output * (1 + roundoff * sign)

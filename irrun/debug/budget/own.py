@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from irrun.debug.budget.noise import moved, pooled
-from irrun.debug.budget.precisions import InEffect, cache_step, reads_compressed
+from irrun.debug.budget.precisions import InEffect, cache_step, decompressed_in_f16, reads_compressed
 from irrun.debug.budget.recurrent import rounded_runs
 from irrun.debug.budget.saturation import SATURATING
 from irrun.debug.budget.sums import ONE_PASS, rounded_sums, sums_in_one_pass
@@ -102,6 +102,7 @@ def own_error(
         plain = compared("f32", true, true, observed, last_place(true, _bits(observed), _LAST_PLACES))
         if plain.is_explained:
             return plain
+        reading, true = _nearer(unit, reading, run, port, true, observed)
         noise = _noise(unit, reading, run, port, true)
         for form, value, allowed in _forms(unit, reading, run, port, true, noise, observed, side):
             own = compared(form, value, true, observed, allowed)
@@ -111,6 +112,25 @@ def own_error(
                 break
     assert best is not None
     return best
+
+
+def _nearer(
+    unit: Unit, reading: Reading, run: Run, port: int, true: np.ndarray, observed: np.ndarray
+) -> tuple[Reading, np.ndarray]:
+    """Return what a layer has read and should have computed: weights in f32, or as the file decompresses them in f16.
+
+    That which is nearer to what was observed counts.
+    """
+    positions = decompressed_in_f16(unit)
+    if not positions:
+        return reading, true
+    inputs = [
+        FORMATS["f16"].round(array) if array is not None and at in positions else array
+        for at, array in enumerate(reading.inputs)
+    ]
+    other = run(*inputs)[port]
+    distances = [float(np.square(observed.astype(np.float64) - value).sum()) for value in (true, other)]
+    return (replace(reading, inputs=inputs), other) if distances[1] < distances[0] else (reading, true)
 
 
 def _forms(

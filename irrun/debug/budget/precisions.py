@@ -13,7 +13,7 @@ from irrun.debug.low_precision.formats import FORMATS, Format
 from irrun.debug.low_precision.units import Unit
 from irrun.model import Layer, is_constant
 
-__all__ = ["InEffect", "cache_step", "is_kept", "reads_compressed", "reads_rounded"]
+__all__ = ["InEffect", "cache_step", "decompressed_in_f16", "is_kept", "reads_compressed"]
 
 _INTEGERS: Final = ("u4", "i4", "u8", "i8")
 _STEPS: Final = {"u8": 255, "i8": 255, "u4": 15, "i4": 15}
@@ -74,10 +74,17 @@ def reads_compressed(unit: Unit) -> bool:
     return unit.op.type == "MatMul" and any(_is_compressed(chain) for chain in _constant_chains(unit, 1))
 
 
-def reads_rounded(unit: Unit) -> bool:
-    """Return whether a layer reads integers that the file decompresses in f16, where an engine may compute in f32."""
-    chains = [chain for chain in _constant_chains(unit, *range(len(unit.constant))) if _is_compressed(chain)]
-    return any(layer.type == "Multiply" and str(layer.outputs[0].type) == "f16" for chain in chains for layer in chain)
+def decompressed_in_f16(unit: Unit) -> list[int]:
+    """Return the positions of the inputs that are integers which the file decompresses in f16.
+
+    An engine may compute them in f32: rounded to f16, they are the same.
+    """
+    chains = enumerate(_constant_chains(unit, *range(len(unit.constant))))
+    return [at for at, chain in chains if _is_compressed(chain) and any(map(_scales_in_f16, chain))]
+
+
+def _scales_in_f16(layer: Layer) -> bool:
+    return layer.type == "Multiply" and str(layer.outputs[0].type) == "f16"
 
 
 def _constant_chains(unit: Unit, *inputs: int) -> Iterator[list[Layer]]:
