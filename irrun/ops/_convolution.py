@@ -109,7 +109,7 @@ class ConvolutionBase(Filtering):
         if data is None or filters is None or self.leading > 2:
             return super().rounded(inputs, precision)
         axes = self.axes(data[2:], filters[2:])
-        return () if outruns_bf16(*filters[:2], axes, data[0]) else super().rounded(inputs, precision)
+        return () if outruns_bf16(filters[0], filters[1], axes, data[0]) else super().rounded(inputs, precision)
 
     def prepare(self, request: Request) -> Kernel | None:
         data, filters = request.inputs

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -277,12 +277,16 @@ def _piece(entry: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: i
         _convolve(halves, data, bias, residual, out, geometry, groups, depth, after, first, last)
 
 
+_After = tuple[bool, np.ndarray, bool, int]
+"""The arguments of ``convolve`` from ``adds`` to ``rounded``."""
+
+
 @contracted
 def _convolve(
     panels: np.ndarray, data: np.ndarray, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
-    geometry: np.ndarray, groups: int, depth: int, after: Any, first: int, last: int,
+    geometry: np.ndarray, groups: int, depth: int, after: _After, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Compute windows with panels of any form. ``after`` are the arguments of ``convolve`` from ``adds`` on."""
+    """Compute windows with panels of any form. See ``convolve`` for the other arguments."""
     if depth == 1 and groups == data.shape[3] and groups == out.shape[3]:
         convolve_depthwise(data, panels, bias, residual, out, geometry, *after, first, last)
     else:
