@@ -1,4 +1,4 @@
-"""Memory of arrays: where it begins, and errors that tell of its lack."""
+"""Memory of arrays: its first address, and the error when memory runs out."""
 
 from __future__ import annotations
 

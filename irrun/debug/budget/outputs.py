@@ -50,7 +50,7 @@ class Accumulated:
     sides: Sequence[InEffect]
     keep_state: bool
     unstored: Model | None = None
-    """The model with its own constants, if those of ``model`` are rounded to the type in which a file stores them."""
+    """The model with its own constants, if a file stores the constants of ``model`` rounded to another type."""
     storage: float = 0.0
     """The most that this rounding has moved an element of an output, relative to the output's root mean square."""
     _flips: bool = False

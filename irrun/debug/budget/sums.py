@@ -168,7 +168,7 @@ def _soft(op: Any, inputs: Arrays, run: Run, true: np.ndarray) -> np.ndarray:
 
 
 def _attended(op: Any, inputs: Arrays, run: Run, true: np.ndarray) -> np.ndarray:
-    """ScaledDotProductAttention: the sum of the weights, and that of the weighted values."""
+    """ScaledDotProductAttention adds up the weights, and the weighted values."""
     size = np.maximum(np.abs(true), np.sqrt(np.square(_widened(true)).mean()))
     return 2 * _of_chain(_partial(size, 0.0, _widened(inputs[1]).shape[-2]))
 
@@ -207,7 +207,7 @@ def _running(op: Any, inputs: Arrays, run: Run, true: np.ndarray) -> np.ndarray:
 
 
 def _linear(op: Any, inputs: Arrays, run: Run, true: np.ndarray) -> np.ndarray:
-    """Sums of products: those of ones count the terms, and those of squares say how they spread."""
+    """Sums of products. Inputs of ones give the number of terms, and squares of the inputs give their spread."""
     if (reduction := getattr(op, "reduction", "sum")) != "sum":
         is_bag = reduction == "mean" and op.type.startswith("EmbeddingBag")
         return _averaged(op, inputs, run, true) if is_bag else np.zeros(true.shape)

@@ -34,6 +34,7 @@ _ROUND: Final = np.float32(1.5 * 2**23)
 
 _HUGE_UNIT: Final = np.float32(2.0**90)
 _HUGE_FACTOR: Final = np.float32(2.0**32)
+"""A row with a unit above the first number is divided by the second one, and its products are multiplied by it."""
 
 
 @compiled
