@@ -100,13 +100,20 @@ def _squeeze(op: Any, x: Tensor, axes: Tensor | None = None) -> Tensor | None:
 # indices
 
 
-def _from_front(indices: Tensor, size: Tensor) -> Tensor:
-    """Return indices whose negative ones count from the end of an axis of ``size``, an i64 [1], as others."""
+def _from_front(indices: Tensor, size: Tensor, *, outside: bool = False) -> Tensor:
+    """Return indices whose negative ones count from the end of an axis of ``size``, an i64 [1], as others.
+
+    With ``outside``, negative indices before the first element stay as they are: outside the axis.
+    """
     known = ints(indices)
     if indices.type.kind == "uint" or (known is not None and min(known, default=0) >= 0):
         return indices
+    size = b.Squeeze(size, [0], opset=1) if indices.shape.rank == 0 else size
     turned = b.Add(indices, b.Convert(size, destination_type=indices.type))
-    return b.Select(b.Less(indices, like(indices, 0)), turned, indices)
+    counts = b.Less(indices, like(indices, 0))
+    if outside:
+        counts = b.LogicalAnd(counts, b.GreaterEqual(turned, like(indices, 0)))
+    return b.Select(counts, turned, indices)
 
 
 def _one_hot(op: Any, indices: Tensor, depth: Tensor, on: Tensor, off: Tensor) -> Tensor:
@@ -117,11 +124,15 @@ def _one_hot(op: Any, indices: Tensor, depth: Tensor, on: Tensor, off: Tensor) -
 
 
 def _gather(op: Any, x: Tensor, indices: Tensor, axis: Tensor) -> Tensor | None:
-    """Return Gather-7, which has no negative indices. The axis must be known."""
+    """Return Gather-7, which has no negative indices. The axis must be known.
+
+    Gather-8 gives 0 for indices outside the axis. Gather-7 does not define them; irrun and OpenVINO give 0 as well.
+    """
     known = ints(axis)
     if known is None or x.shape.rank is None:
         return None
-    return b.Gather(x, _from_front(indices, _dim(x, known[0])), axis, batch_dims=op.batch_dims, opset=7)
+    places = _from_front(indices, _dim(x, known[0]), outside=True)
+    return b.Gather(x, places, axis, batch_dims=op.batch_dims, opset=7)
 
 
 def _scatter_elements(op: Any, x: Tensor, indices: Tensor, updates: Tensor, axis: Tensor) -> Tensor | None:

@@ -44,7 +44,7 @@ CASES: dict[str, tuple[int, Callable[[], b.Node | b.Output], str]] = {
     "ReduceL2, f16": (3, lambda: b.ReduceL2(_x(2, 3, type="f16"), [1]), "Convert Convert Multiply ReduceSum Sqrt"),
     "Gelu-2": (1, lambda: b.Gelu(_x(2, 3), opset=2), "Add Erf Multiply Multiply Multiply"),
     "MaxPool": (7, lambda: b.MaxPool(_x(1, 2, 5, 6), opset=8, **WINDOWS)[0], "MaxPool"),
-    "Gather": (7, lambda: b.Gather(_x(2, 3), [0, -1], 1), "Add Convert Gather Less Select"),
+    "Gather": (7, lambda: b.Gather(_x(2, 3), [0, -1], 1), "Add Convert Gather GreaterEqual Less LogicalAnd Select"),
     "RDFT": (
         8,
         lambda: b.RDFT(_x(2, "?", 6), [1, 2]),
@@ -265,6 +265,10 @@ def test_indices_that_may_be_negative() -> None:
     x, ids = _x(4, 2), b.parameter(["?"], "i64", name="ids")
     found = _older(7, b.Gather(x, ids, 0), np.arange(8, dtype=np.float32).reshape(4, 2), np.array([-1, 1, -4]))
     assert found.tolist() == [[6, 7], [2, 3], [0, 1]]
+    outside = _older(7, b.Gather(x, ids, 0), np.arange(8, dtype=np.float32).reshape(4, 2), np.array([4, -4, -5]))
+    assert outside.tolist() == [[0, 0], [0, 1], [0, 0]], "Gather-8 gives 0 outside the axis"
+    one = _older(7, b.Gather(x, b.parameter([], "i64", name="id"), 0), np.ones((4, 2), np.float32), np.array(-1))
+    assert one.tolist() == [1, 1], "a scalar index takes no axis"
     plain = surgery.downgrade(b.model({"y": b.Gather(_x(4, 2), [3, 0], 0)}), 7)
     assert _types(plain) == "Gather"
 
