@@ -232,6 +232,7 @@ def test_activations_in_groups_beside_compressed_weights(scale: float, explained
             judge.run({0: x}, values, lambda place, iteration, budget: found.__setitem__(place, budget))  # noqa: B023
             values.drop()
         assert found[Place("product")].is_explained is (explained and group == "32")
+        assert str(effect) == ("f32" if group == "0" else "i8 in groups of 32")
 
 
 def _pairs(weights: np.ndarray, data: np.ndarray) -> int:

@@ -117,7 +117,7 @@ class Accumulated:
 
     def judged(self, position: int, first: np.ndarray, second: np.ndarray, allowed: np.ndarray) -> Budget | None:
         """Return the error of an output of the candidate beside its budget, or None if the output has no element."""
-        form = next((side.type for side in self.sides if side.type != "f32"), "f32")
+        form = next((form for form in map(str, self.sides) if form != "f32"), "f32")
         wide, true = first.astype(np.float64), self._true[position]
         if not wide.size:
             return None

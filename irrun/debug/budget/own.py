@@ -160,7 +160,7 @@ def _forms(
     if group and data is not None and reads_compressed(unit):
         moved_by = run(in_groups(data, group), *reading.inputs[1:])[port] - true
         spread = pooled(np.square(moved_by), unit.is_image)
-        yield f"i8 in groups of {group}", true, stored + _STEPS * spread + last_place(true, bits, 1.0)
+        yield side.grouped, true, stored + _STEPS * spread + last_place(true, bits, 1.0)
     if format is None or format.dtype is None:
         return
     on_grid = np.array_equal(format.round(observed), observed, equal_nan=True)

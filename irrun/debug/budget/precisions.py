@@ -49,7 +49,12 @@ class InEffect:
         return InEffect(type if type in FORMATS else "f32", cache, groups, integers, saturates)
 
     def __str__(self) -> str:
-        return self.type if self.cache == self.type else f"{self.type} with a cache in {self.cache}"
+        return self.grouped if self.group and self.type == "f32" else self.type
+
+    @property
+    def grouped(self) -> str:
+        """What the form is called in which activations beside compressed weights are quantized."""
+        return f"i8 in groups of {self.group}"
 
     @property
     def steps(self) -> int:
