@@ -97,6 +97,7 @@ def _nested(x: b.Node) -> b.Node:
 
 
 TWO = np.float32(2)
+ONES = np.ones((2, 1), np.float32)
 BODIES: dict[str, tuple[Callable[[b.Node], b.Node], int]] = {
     "Loop": (lambda x: b.Loop(2, True, x, body=lambda i, a: (True, b.Add(_flat(a), np.float32(1)))), 2),
     "If": (
@@ -107,6 +108,10 @@ BODIES: dict[str, tuple[Callable[[b.Node], b.Node], int]] = {
             otherwise=lambda x: b.Broadcast(TWO, [2, 4]),
         ),
         3,
+    ),
+    "TensorIterator": (
+        lambda x: b.TensorIterator(x, b.sliced(ONES, axis=0), body=lambda total, row: b.Add(_flat(total), row)),
+        2,
     ),
     "nested": (_nested, 4),
 }
