@@ -178,12 +178,12 @@ def compile(
       the other plan and its memory. ``exact`` implies it.
     - ``repeatable`` computes each run alike, whatever ran before. Otherwise a model with dynamic shapes is planned
       again for shapes that recur, which is faster, but may round differently.
-    - ``precision`` is that of the operands of attention, and of matrix products and convolutions whose matrix or
-      filters are constant. ``f32`` is the default. ``bf16`` rounds both operands to bf16, and sums in f32: see
+    - ``precision`` is that of the operands of attention, and of matrix products, convolutions and recurrent layers
+      whose weights are constant. ``f32`` is the default. ``bf16`` rounds both operands to bf16, and sums in f32: see
       docs/performance.md for times and errors. ``int8-activations`` rounds what matrices of integer codes are
       multiplied by to i8, with a unit for each 32 numbers of a row. A processor without instructions for either
-      computes the same, within rounding of the sums. Everything else stays in f32: depthwise convolutions, MatMul of
-      two values and recurrent layers. ``auto`` does what the processor has instructions for: ``bf16`` with AVX512-BF16,
+      computes the same, within rounding of the sums. Everything else stays in f32, as depthwise convolutions and MatMul
+      of two values. ``auto`` does what the processor has instructions for: ``bf16`` with AVX512-BF16,
       ``int8-activations`` with VNNI or the dot product of ARM.
     - ``copy_weights`` reads the .bin into memory, so that the file may be changed while the model is in use.
 

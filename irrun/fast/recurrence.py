@@ -1,12 +1,14 @@
 """GRU and LSTM with constant weights and the usual activations: all steps of a sequence in compiled loops.
 
-The weights stay packed, in f16 where they are numbers of f16, and in the second-level cache between the steps.
+The weights stay packed, in f16 where they are numbers of f16, and in the second-level cache between the steps. In bf16,
+products read weights, elements and hidden states that are rounded.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 import numpy as np
@@ -14,11 +16,14 @@ import numpy as np
 from irrun.base.deadline import in_time
 from irrun.base.thresholds import least
 from irrun.fast.functions import contracted, sigmoid, tanh
+from irrun.fast.machine.late import array_at
+from irrun.fast.machine.memory import address_of, halves_at, words_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.panels import multiply_panels
-from irrun.fast.product import PackedMatrix
+from irrun.fast.precision.bf16 import round_rows
+from irrun.fast.product import packed_matrix
 from irrun.kernels import recurrence as by_numpy
-from irrun.opdef import Kernel, Request
+from irrun.opdef import Kernel, Operands, Request
 
 __all__ = ["PackedCell", "gru", "gru_linear", "lstm", "offer"]
 
@@ -47,33 +52,32 @@ class _Recurrent(Protocol):
 
 def offer(op: _Recurrent, request: Request) -> Kernel | None:
     """Return the kernel of a GRU or LSTM, a cell or a sequence, with large constant weights of f32; None for others."""
-    packs: dict[by_numpy.Pack, by_numpy.Pack] = {
-        by_numpy.gru: gru,
-        by_numpy.gru_linear: gru_linear,
-        by_numpy.lstm: lstm,
-    }
+    packs = {by_numpy.gru: gru, by_numpy.gru_linear: gru_linear, by_numpy.lstm: lstm}
     pack = packs.get(op.formula.pack)
     known = request.inputs[op.weights[1]]
     r = None if known is None else known.exact
     if pack is None or r is None or r.dtype != np.float32 or math.prod(r.shape[-2:]) < least(_MIN_WEIGHTS_ELEMENTS):
         return None
-    return op.prepared(request, pack)
+    return op.prepared(request, partial(pack, precision=request.precision))
 
 
 class PackedCell:
     """The prepared weights of one direction, as ``irrun.kernels.recurrence.Packed``.
 
-    ``steps(x, states, y, first, last, backwards, rest, *panels)`` computes the elements from ``first`` to ``last`` of
-    ``y`` [batch, time, hidden] from the projected elements ``x`` [batch, time, gates]. It changes the ``states``
-    [number of states, batch, hidden] in place. ``rest`` are the biases that belong to no gate, and ``panels`` those of
-    the recurrence weights.
+    ``steps(x, states, y, first, last, backwards, rounds, rest, *panels)`` computes the elements from ``first`` to
+    ``last`` of ``y`` [batch, time, hidden] from the projected elements ``x`` [batch, time, gates]. It changes the
+    ``states`` [number of states, batch, hidden] in place, and ``rounds`` the hidden ones to bf16 before each element.
+    ``rest`` are the biases that belong to no gate, and ``panels`` those of the recurrence weights.
     """
 
     def __init__(
-        self, w: np.ndarray, recurrent: Sequence[np.ndarray], b: np.ndarray, steps: Callable[..., None]
-    ) -> None:
-        self.w, self.b, self.rest, self.steps = PackedMatrix.of(w.T), b[: len(w)], b[len(w) :].copy(), steps
-        self.recurrent = [PackedMatrix.of(part.T) for part in recurrent]
+        self, w: np.ndarray, recurrent: Sequence[np.ndarray], b: np.ndarray, steps: Callable[..., None],
+        precision: Operands,
+    ) -> None:  # fmt: skip
+        self.b, self.rest, self.steps = b[: len(w)], b[len(w) :].copy(), steps
+        self.w = packed_matrix(w.T, False, precision)
+        self.recurrent = [packed_matrix(part.T, False, precision) for part in recurrent]
+        self.rounds = precision == "bf16"
         self.nbytes = self.w.nbytes + sum(part.nbytes for part in self.recurrent)
         self.work = 2 * sum(part.depth * part.columns for part in (self.w, *self.recurrent))
 
@@ -94,26 +98,41 @@ class PackedCell:
         panels = [part.panels for part in self.recurrent]
         for first in in_time(range(0, time, _ELEMENTS_PER_CALL)):
             last = min(first + _ELEMENTS_PER_CALL, time)
-            self.steps(projected, held, hidden, first, last, backwards, self.rest, *panels)
+            self.steps(projected, held, hidden, first, last, backwards, self.rounds, self.rest, *panels)
         if hidden is not y:
             y[...] = hidden
         return tuple(held)
 
 
-def lstm(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> PackedCell:
-    """Prepare an LSTM as ``irrun.kernels.recurrence.lstm`` does."""
-    return PackedCell(w, [r], b, _lstm)
+def lstm(w: np.ndarray, r: np.ndarray, b: np.ndarray, precision: Operands = "f32") -> PackedCell:
+    """Prepare an LSTM as ``irrun.kernels.recurrence.lstm`` does, for operands of a precision."""
+    return PackedCell(w, [r], b, _lstm, precision)
 
 
-def gru(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> PackedCell:
-    """Prepare a GRU as ``irrun.kernels.recurrence.gru`` does."""
+def gru(w: np.ndarray, r: np.ndarray, b: np.ndarray, precision: Operands = "f32") -> PackedCell:
+    """Prepare a GRU as ``irrun.kernels.recurrence.gru`` does, for operands of a precision."""
     of_gates = 2 * r.shape[1]
-    return PackedCell(w, [r[:of_gates], r[of_gates:]], b, _gru)
+    return PackedCell(w, [r[:of_gates], r[of_gates:]], b, _gru, precision)
 
 
-def gru_linear(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> PackedCell:
+def gru_linear(w: np.ndarray, r: np.ndarray, b: np.ndarray, precision: Operands = "f32") -> PackedCell:
     """Prepare a GRU with ``linear_before_reset`` as ``irrun.kernels.recurrence.gru_linear`` does."""
-    return PackedCell(w, [r], b, _gru_linear)
+    return PackedCell(w, [r], b, _gru_linear, precision)
+
+
+@contracted
+def _operand(states: np.ndarray, pairs: np.ndarray, rounds: bool) -> np.ndarray:
+    """Return rows as products read them: ``states``, or ``pairs``, which become their bf16. ``states`` are rounded."""
+    if not rounds:
+        return states
+    batch, n = states.shape
+    round_rows(address_of(states), n, address_of(pairs), n, 0, batch)
+    for i in range(batch):
+        halves = array_at(halves_at(address_of(pairs) + 4 * i * pairs.shape[1]), n)
+        bits = array_at(words_at(address_of(states) + 4 * i * n), n)
+        for j in range(n):
+            bits[j] = np.uint32(halves[j]) << np.uint32(16)
+    return pairs
 
 
 @contracted
@@ -129,16 +148,17 @@ def _activate(row: np.ndarray, x: np.ndarray, sigmoids: int) -> None:
 
 @compiled
 def _lstm(
-    x: np.ndarray, states: np.ndarray, y: np.ndarray, first: int, last: int, backwards: bool, rest: np.ndarray,
-    panels: np.ndarray,
+    x: np.ndarray, states: np.ndarray, y: np.ndarray, first: int, last: int, backwards: bool, rounds: bool,
+    rest: np.ndarray, panels: np.ndarray,
 ) -> None:  # fmt: skip
     batch, time, count = x.shape
     n = count // 4
     gates = np.empty((batch, count), np.float32)
+    pairs = np.empty((batch, (n + 1) // 2), np.float32)
     hidden, cells = states[0], states[1]
     for step in range(first, last):
         at = time - 1 - step if backwards else step
-        multiply_panels(hidden, panels, gates, 0)
+        multiply_panels(_operand(hidden, pairs, rounds), panels, gates, 0)
         for i in range(batch):
             row, cell, after = gates[i], cells[i], hidden[i]
             forget, new, candidate, output = row[:n], row[n : 2 * n], row[2 * n : 3 * n], row[3 * n :]
@@ -153,23 +173,24 @@ def _lstm(
 
 @compiled
 def _gru(
-    x: np.ndarray, states: np.ndarray, y: np.ndarray, first: int, last: int, backwards: bool, rest: np.ndarray,
-    of_gates: np.ndarray, of_hidden: np.ndarray,
+    x: np.ndarray, states: np.ndarray, y: np.ndarray, first: int, last: int, backwards: bool, rounds: bool,
+    rest: np.ndarray, of_gates: np.ndarray, of_hidden: np.ndarray,
 ) -> None:  # fmt: skip
     batch, time, count = x.shape
     n = count // 3
     gates = np.empty((batch, 2 * n), np.float32)
+    pairs = np.empty((batch, (n + 1) // 2), np.float32)
     news, kept = np.empty((batch, n), np.float32), np.empty((batch, n), np.float32)
     hidden = states[0]
     for step in range(first, last):
         at = time - 1 - step if backwards else step
-        multiply_panels(hidden, of_gates, gates, 0)
+        multiply_panels(_operand(hidden, pairs, rounds), of_gates, gates, 0)
         for i in range(batch):
             _activate(gates[i], x[i, at, : 2 * n], 2 * n)
             reset, part, before = gates[i, n:], kept[i], hidden[i]
             for j in range(n):
                 part[j] = reset[j] * before[j]
-        multiply_panels(kept, of_hidden, news, 0)
+        multiply_panels(_operand(kept, pairs, rounds), of_hidden, news, 0)
         for i in range(batch):
             _activate(news[i], x[i, at, 2 * n :], 0)
             _mix(hidden[i], news[i], gates[i, :n])
@@ -178,16 +199,17 @@ def _gru(
 
 @compiled
 def _gru_linear(
-    x: np.ndarray, states: np.ndarray, y: np.ndarray, first: int, last: int, backwards: bool, rest: np.ndarray,
-    panels: np.ndarray,
+    x: np.ndarray, states: np.ndarray, y: np.ndarray, first: int, last: int, backwards: bool, rounds: bool,
+    rest: np.ndarray, panels: np.ndarray,
 ) -> None:  # fmt: skip
     batch, time, count = x.shape
     n = count // 3
     gates = np.empty((batch, count), np.float32)
+    pairs = np.empty((batch, (n + 1) // 2), np.float32)
     hidden = states[0]
     for step in range(first, last):
         at = time - 1 - step if backwards else step
-        multiply_panels(hidden, panels, gates, 0)
+        multiply_panels(_operand(hidden, pairs, rounds), panels, gates, 0)
         for i in range(batch):
             _activate(gates[i, : 2 * n], x[i, at, : 2 * n], 2 * n)
             reset, new = gates[i, n : 2 * n], gates[i, 2 * n :]

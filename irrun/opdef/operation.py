@@ -211,6 +211,8 @@ class Op:
     def rounded(self, inputs: Sequence[Value | None], precision: Operands, /) -> tuple[int, ...]:
         """Return the numbers of the inputs whose elements are multiplied, where ``precision`` may round these.
 
+        Where the operation ``rounds_inside``, ``run_rounding`` then rounds its inner values.
+
         The planner rounds f32 if the last of these inputs is constant: both to bf16 if the file does not hold it as
         integers, and to i8 the other one, in groups along its last axis, if the file does.
         """

@@ -9,11 +9,12 @@ from typing import ClassVar, Final
 import numpy as np
 
 from irrun.base.deadline import in_time
+from irrun.kernels.cast import rounded_to_bf16
 from irrun.kernels.elementwise import native
 from irrun.kernels.matmul import matmul, narrow, wide
 from irrun.kernels.recurrence import Pack, PackedWeights, gru, gru_linear, lstm, rnn
 from irrun.kernels.threads import each
-from irrun.opdef import Kernel, Op, Packing, Request, Site, Value, attr
+from irrun.opdef import Kernel, Op, Operands, Packing, Request, Site, Value, attr
 from irrun.types import Dim, product
 
 Function = Callable[[np.ndarray], np.ndarray]
@@ -229,6 +230,25 @@ class _Recurrent(Op):
     def rounds_inside(self) -> bool:
         return self.is_usual
 
+    def rounded(self, inputs: Sequence[Value | None], precision: Operands, /) -> tuple[int, ...]:
+        """Return the elements, the hidden state, W and R, if the activations are the usual ones."""
+        if precision != "bf16" or not self.is_usual:
+            return ()
+        names = ("X", "initial_hidden_state", "W", "R")
+        return tuple(position for position, port in enumerate(self.inputs) if port.name in names)
+
+    def defining(self, precision: Operands) -> Callable[..., tuple[np.ndarray, ...]]:
+        """Return ``run``, or what it computes of operands that are rounded to a precision."""
+        if precision != "bf16":
+            return self.run
+        numbers = self.rounded((), precision)
+
+        def call(*inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+            rounded = [rounded_to_bf16(a) if a is not None and n in numbers else a for n, a in enumerate(inputs)]
+            return self.run_rounding(rounded_to_bf16, *rounded)  # type: ignore[arg-type]
+
+        return call
+
     def prepare(self, request: Request) -> Kernel | None:
         return self.prepared(request, self.formula.pack)
 
@@ -329,14 +349,14 @@ class RecurrentSequence(_Recurrent):
         if packed is None:
             return None
         backwards = [self.direction == "reverse", True]
-        states = self.formula.states
+        states, defining = self.formula.states, self.defining(request.precision)
         work = sum(weights.work for weights in packed)
 
         def call(x: np.ndarray, *others: np.ndarray | None) -> tuple[np.ndarray, ...]:
             lengths = others[states]
             assert lengths is not None
             if not x.size or (lengths < x.shape[1]).any():
-                return self.run(x, *others)
+                return defining(x, *others)
             y = np.empty((len(x), len(packed), x.shape[1], self.hidden_size), x.dtype)
             given = [state for state in others[:states] if state is not None]
             last: list[States] = [()] * len(packed)

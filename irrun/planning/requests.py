@@ -38,9 +38,13 @@ def defining_kernel(op: Op, inputs: Sequence[Value | None], precision: Operands)
     """Return the kernel that defines an operation, with the operands of products rounded to a precision."""
     if op.rounds_values and precision == "bf16":
         return Kernel(partial(op.run_rounding, rounded_to_bf16))
-    kernel = Kernel(op.run)
     numbers = _rounded(op, inputs, precision)
-    return _rounding(kernel, numbers, precision, {}) if numbers else kernel
+    return _rounding(_inside(op), numbers, precision, {}) if numbers else Kernel(op.run)
+
+
+def _inside(op: Op) -> Kernel:
+    """Return the defining kernel for operands that are rounded, also those inside of the operation."""
+    return Kernel(partial(op.run_rounding, rounded_to_bf16) if op.rounds_inside else op.run)
 
 
 def _fastest(op: Op, request: Request, *, compiled: bool) -> Kernel | None:
@@ -53,6 +57,10 @@ def _fastest(op: Op, request: Request, *, compiled: bool) -> Kernel | None:
     if request.precision == "i8":
         kernel = (compiled_kernel(op, in_f32) if compiled else None) or op.prepare(in_f32)
         return None if kernel is None else _rounding(kernel, numbers, "i8", {})
+    if op.rounds_inside:
+        sources = {number: source for number in numbers if (source := _source(request.inputs[number])) is not None}
+        held = {number: _RoundedConstant.of(source).array for number, source in sources.items()}
+        return _rounding(_inside(op), numbers, "bf16", held)
     *_, last = numbers
     source = _source(request.inputs[last])
     if source is None:  # layers compute it in each run

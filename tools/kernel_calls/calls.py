@@ -37,9 +37,11 @@ _MAX_ERROR: Final = 3e-5
 """The largest error relative to the largest result, to which the rounding of the inputs adds."""
 _NOISE: Final = {
     "Gelu": 3e-7, "Integers": 4e-3, "MatMul": 1e-5, "Rows": 1e-5, "ScaledDotProductAttention in bf16": 1e-3,
+    **dict.fromkeys(("GRUCell in bf16", "GRUSequence in bf16", "LSTMSequence in bf16"), 1e-3),
 }  # fmt: skip
 """The same relative to the largest input. Integers less their zero point may be 500 times less than the integers. The
-steps between the levels of ``Integers`` are larger. A weight in the middle of two numbers of bf16 becomes either."""
+steps between the levels of ``Integers`` are larger. A weight or a hidden state in the middle of two numbers of bf16
+becomes either."""
 _ROUNDINGS: Final = 16
 _ROUNDING: Final = 5e-7
 """How often inputs are changed to see what rounding does to the results, and how far: relative to themselves, and a

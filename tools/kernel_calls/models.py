@@ -420,6 +420,7 @@ IN_PRECISIONS: Final[Mapping[str, Precision]] = {" in bf16": "bf16", " in i8": "
 _MULTIPLYING: Final[Mapping[str, Callable[[Draw], Node]]] = {
     "MatMul": _product,
     "Line": _line,
+    **{type: _sequence(type) for type in ("GRUCell", "GRUSequence", "LSTMCell", "LSTMSequence")},
     **{
         type: _convolution(type)
         for type in (
@@ -429,7 +430,6 @@ _MULTIPLYING: Final[Mapping[str, Callable[[Draw], Node]]] = {
 }  # fmt: skip
 MODELS: Final[Mapping[str, Callable[[Draw], Node]]] = {
     **{type: _activation(type) for type in ("Erf", "Exp", "Gelu", "Sigmoid", "Swish", "Tanh")},
-    **{type: _sequence(type) for type in ("GRUCell", "GRUSequence", "LSTMCell", "LSTMSequence")},
     **_MULTIPLYING,
     **{f"{type} in bf16": draw for type, draw in _MULTIPLYING.items()},
     "MatMul in i8": _product_with_codes,
