@@ -4,7 +4,7 @@ import itertools
 import math
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -18,6 +18,7 @@ BLOCK_BYTES: Final = 1 << 19
 """Bytes of a block that stays in the second-level cache of a core."""
 SMALL_BLOCK_BYTES: Final = BLOCK_BYTES // 4
 """Bytes of a block whose inputs, outputs and intermediate arrays shall stay in that cache together."""
+_ALIGNED_UNITS: Final = 64
 _MIN_CUT_BYTES: Final = 1 << 8
 """Bytes of a row that blocks do not cut any further: several whole cache lines and SIMD vectors."""
 
@@ -145,6 +146,26 @@ class _Scratch(threading.local):
 
 
 scratch: Final = _Scratch()
+
+
+def placed(lives: Sequence[tuple[int, int, int]]) -> tuple[list[int], int]:
+    """Return where each value begins in memory that the values share, and the size of that memory.
+
+    A value is its size, and the numbers of the first and of the last step that need it. Values are in the order of
+    their first steps. Sizes and places are in units of the caller, of which ``_ALIGNED_UNITS`` are a line of the cache
+    or more.
+    """
+    places: list[int] = []
+    busy: list[tuple[int, int, int]] = []  # where, up to where, and the last step
+    for size, first, last in lives:
+        begin, busy = 0, sorted(entry for entry in busy if entry[2] >= first)
+        for start, end, _ in busy:
+            if begin + size <= start:
+                break
+            begin = max(begin, end)
+        places.append(begin)
+        busy.append((begin, begin + -(-size // _ALIGNED_UNITS) * _ALIGNED_UNITS, last))
+    return places, max((place + size for place, (size, _, _) in zip(places, lives)), default=0)
 
 
 def whole_along(function: InPlace, axes: tuple[int, ...], rows: Callable[..., Calls] | None = None) -> Kernel:

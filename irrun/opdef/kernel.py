@@ -148,6 +148,12 @@ class Joins:
     """
     row_inputs: tuple[int, ...] = ()
     """The numbers of the inputs that ``row_calls`` reads."""
+    calls: Callable[..., Calls] | None = None
+    """Returns the calls that fill ``out``, if these are all that ``Kernel.call`` does.
+
+    It takes what ``Kernel.call`` does; ``out`` is contiguous. The calls are always as many. Arrays that the kernel does
+    not hold live as long as the calls.
+    """
     with_epilogue: Callable[[Epilogue], Kernel] | None = None
     """Returns a kernel that also computes an epilogue. A residual is an input after those of this kernel."""
     chain: Callable[[Kernel, Kernel], Kernel | None] | None = None

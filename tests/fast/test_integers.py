@@ -122,11 +122,17 @@ def algorithms(model: irrun.Executable) -> list[str]:
 
 
 def check(node: Any, x: Sequence[np.ndarray] | np.ndarray, wanted: np.ndarray, steps: int) -> None:
-    """The result is the same to the bit, and so many steps compute in integers."""
-    model = irrun.compile(b.model({"y": node}))
+    """The result is the same to the bit, and so many steps compute in integers: each by itself, and in turn."""
     arrays = [x] if isinstance(x, np.ndarray) else list(x)
-    assert sum(name.startswith("integers") for name in algorithms(model)) == steps
-    np.testing.assert_array_equal(model(arrays)[0], wanted.astype(np.float32))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("irrun.fast.passes.turns.join_turns.__code__", (lambda flow, context: flow).__code__)
+        apart = irrun.compile(b.model({"y": node}))
+        assert sum(name.startswith("integers") for name in algorithms(apart)) == steps
+    model = irrun.compile(b.model({"y": node}))
+    assert any("in turn" in name for name in algorithms(model)) == (steps > 0)
+    for _ in range(2):
+        np.testing.assert_array_equal(model(arrays)[0], wanted.astype(np.float32))
+    np.testing.assert_array_equal(apart(arrays)[0], wanted.astype(np.float32))
 
 
 IN = Levels(2.0**-3, 128)

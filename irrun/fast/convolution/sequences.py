@@ -19,7 +19,7 @@ from irrun.fast.machine.memory import add_to, data_address, floats_at, halves_at
 from irrun.fast.machine.processor import HALVES, ROWS, compiled
 from irrun.fast.machine.sharing import YIELD, share, wait
 from irrun.fast.precision.bf16 import round_rows
-from irrun.kernels.blocks import scratch
+from irrun.kernels.blocks import placed, scratch
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.threads import threads
 from irrun.opdef import Kernel, Packing
@@ -191,28 +191,13 @@ def _entry(stage: Stage, batch: int) -> list[int]:
 
 
 def _places(parts: Sequence[_Part], sizes: Sequence[int]) -> tuple[list[int], int]:
-    """Return where each value between the parts begins in the memory that they share, and its size, in floats.
-
-    A place is used again after its last reader.
-    """
+    """Return where each value between the parts begins in the memory that they share, and its size, in floats."""
+    first: dict[int | None, int] = {}
     last: dict[int | None, int] = {}
     for number, part in enumerate(parts):
+        first |= dict.fromkeys((part.out, part.rounded), number)
         last |= dict.fromkeys((part.data, part.residual, part.out, part.rounded), number)
-    places = [0] * len(sizes)
-    busy: list[tuple[int, int, int]] = []  # where, up to where, and the last reader
-    for number, part in enumerate(parts):
-        for value in (part.out, part.rounded):
-            if value is None or value == len(sizes):
-                continue
-            size, begin = -(-sizes[value] // 16) * 16, 0
-            busy = sorted(entry for entry in busy if entry[2] >= number)
-            for start, end, _ in busy:
-                if begin + size <= start:
-                    break
-                begin = max(begin, end)
-            places[value] = begin
-            busy.append((begin, begin + size, last[value]))
-    return places, max((begin + size for begin, size in zip(places, sizes)), default=0)
+    return placed([(size, first[value], last[value]) for value, size in enumerate(sizes)])
 
 
 @contracted

@@ -10,16 +10,15 @@ import numpy as np
 
 from irrun.fast.convolution.windows import geometry_of
 from irrun.fast.integers.block import Row
+from irrun.fast.integers.calls import MIN_PIECE_WINDOWS, in_calls
 from irrun.fast.integers.dots import BYTES, DOT
 from irrun.fast.integers.levels import Grid, padded
-from irrun.fast.integers.windows import convolve_bytes, convolve_bytes_depthwise
-from irrun.fast.machine.processor import ROWS
-from irrun.fast.machine.sharing import share
+from irrun.fast.integers.windows import convolve_bytes, convolve_bytes_depthwise, pad_words
 from irrun.fast.panels import WIDTH
 from irrun.kernels.convolution.windows import Axis
-from irrun.opdef import Kernel, Packing
+from irrun.opdef import Call, Calls, Kernel, Packing
 
-__all__ = ["UNLIMITED", "After", "IntegerFilters", "convolution"]
+__all__ = ["UNLIMITED", "After", "IntegerFilters", "convolution", "joins_taps", "padding"]
 
 UNLIMITED: Final = (-math.inf, math.inf)
 _FASTER: Final = 4
@@ -97,8 +96,9 @@ def _within(limits: tuple[float, float], scale: Any, shift: Any, top: float) -> 
 def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, grid: Grid, after: After) -> Kernel:
     """Return the kernel of a convolution of levels u8 [batch, rows, columns, padded channels].
 
-    It gives levels, too, or f32 [batch, rows, columns, channels] if no grid follows. ``grid`` is that of the data. The
-    input after data and filters, if a residual is added, are levels of the shape of the output.
+    It gives levels, too, or f32 [batch, rows, columns, channels] if no grid follows. ``grid`` is that of the data; if
+    ``joins_taps``, these are a result of ``padding``. The input after data and filters, if a residual is added, are
+    levels of the shape of the output.
     """
     assert DOT is not None
     groups, outs, ins, *kernel = filters.codes.shape
@@ -112,62 +112,48 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
     nothing = np.zeros(size, np.uint8)
     nothing[: groups * ins] = grid.zero
     codes = filters.codes
-    joins = groups == 1 and size <= _MAX_JOINED_BYTES and kernel[1] > 1 and axes[1].dilation == 1
-    if joins:  # the taps of a row are one after the other in memory
+    windows = math.prod(shape[:3])
+    flops = 2 * codes.size * windows
+    if joins_taps(filters, axes):
         wide = np.zeros((1, outs, kernel[0], kernel[1], size), np.int8)
         wide[..., :ins] = codes.transpose(0, 1, 3, 4, 2)
         codes = wide.reshape(1, outs, kernel[0], 1, -1).transpose(0, 1, 4, 2, 3)
-    depthwise = filters.is_depthwise
+        axes = replace(axes[0], begin=0, end=0), replace(axes[1], begin=0, end=0, kernel=1)
+    depthwise, geometry = filters.is_depthwise, geometry_of(*axes)
     panels = _by_channel(codes) if depthwise else _by_group(codes)
     rounds, adds = after.first is not None, after.residual is not None
     more = (channels,) if depthwise else (groups, outs, -(-codes.shape[2] // BYTES))
-    rows_of, line = (_joined(axes[0], axes[0].kernel), _joined(axes[1], 1)) if joins else axes
-    geometry, windows = geometry_of(rows_of, line), math.prod(shape[:3])
-    flops = 2 * filters.codes.size * windows
     function = convolve_bytes_depthwise if depthwise else convolve_bytes
 
-    def call(
-        data: np.ndarray, _: np.ndarray, residual: np.ndarray | None = None, *, out: np.ndarray | None = None
-    ) -> np.ndarray:
-        whole = np.empty(shape, dtype) if out is None else out.reshape(shape)
+    def calls(data: np.ndarray, _: None, residual: np.ndarray | None = None, *, out: np.ndarray) -> Calls:
         other = data if residual is None else residual
-        seen = _with_pads(data, axes, nothing) if joins else data
-        share(
-            function,
-            windows,
-            flops // _FASTER,
-            seen,
-            nothing,
-            panels,
-            rows,
-            other,
-            whole,
-            geometry,
-            *more,
-            rounds,
-            adds,
-            unit=ROWS,
-        )
-        return whole if out is None else out
+        given = (data, nothing, panels, rows, other, out.reshape(shape), geometry, *more, rounds, adds)
+        return [Call(function, given, windows, MIN_PIECE_WINDOWS)]
 
-    name = "integers, depthwise" if depthwise else "integers"
-    return Kernel(call, name, out="whole", flops=flops, packing=Packing((1,), panels.nbytes + rows.nbytes))
+    name, packing = "integers, depthwise" if depthwise else "integers", Packing((1,), panels.nbytes + rows.nbytes)
+    return in_calls(name, calls, shape, dtype, flops // _FASTER, flops=flops, packing=packing)
 
 
-def _joined(axis: Axis, kernel: int) -> Axis:
-    """Return an axis whose pads are in the data, with a kernel of another size."""
-    return replace(axis, begin=0, end=0, kernel=kernel)
+def joins_taps(filters: IntegerFilters, axes: tuple[Axis, ...]) -> bool:
+    """Return whether the taps of a row are multiplied at once: they follow each other in memory if pads are there."""
+    groups, _, ins, *kernel = filters.codes.shape
+    return groups == 1 and padded(ins) <= _MAX_JOINED_BYTES and kernel[1] > 1 and axes[1].dilation == 1
 
 
-def _with_pads(data: np.ndarray, axes: tuple[Axis, ...], nothing: np.ndarray) -> np.ndarray:
-    """Return a copy of levels with their pads."""
+def padding(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, grid: Grid) -> tuple[Kernel, tuple[int, ...]]:
+    """Return the kernel that copies levels with their pads, which ``convolution`` reads, and the shape of the copy."""
+    size = padded(filters.codes.shape[2])
+    (rows, line), words = axes, size // BYTES
+    nothing = np.zeros(size, np.uint8)
+    nothing[: filters.codes.shape[2]] = grid.zero
     high, broad = (axis.begin + axis.size + axis.end for axis in axes)
-    pixel = np.dtype(np.uint32 if len(nothing) == 4 else np.uint64)
-    whole = np.empty((len(data), high, broad), pixel)
-    whole[:] = nothing.view(pixel)
-    rows, line = (slice(axis.begin, axis.begin + axis.size) for axis in axes)
-    whole[:, rows, line] = data.view(pixel)[..., 0]
-    return whole.view(np.uint8).reshape(len(data), high, broad, -1)
+    shape = batch, high, broad, size
+
+    def calls(data: np.ndarray, *, out: np.ndarray) -> Calls:
+        given = (array.view(np.uint32).reshape(batch, -1, n * words) for array, n in ((data, line.size), (out, broad)))
+        return [Call(pad_words, (*given, nothing.view(np.uint32), rows.begin, line.begin), batch * high)]
+
+    return in_calls("with pads", calls, shape, np.uint8, math.prod(shape)), shape
 
 
 def _by_group(codes: np.ndarray) -> np.ndarray:

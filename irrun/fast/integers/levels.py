@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -9,12 +10,12 @@ from typing import Final
 import numpy as np
 
 from irrun.fast.functions import Number, contracted
+from irrun.fast.integers.calls import in_calls
 from irrun.fast.integers.dots import BYTES
 from irrun.fast.integers.encode_block import encode_planes, encode_row
-from irrun.fast.machine.memory import address_of, data_address, row_at
+from irrun.fast.machine.memory import address_of, row_at
 from irrun.fast.machine.processor import VECTOR, compiled
-from irrun.fast.machine.sharing import share
-from irrun.opdef import Kernel
+from irrun.opdef import Call, Calls, Kernel
 
 __all__ = ["Grid", "decoding", "encoding", "padded"]
 
@@ -81,23 +82,22 @@ def encoding(grid: Grid, shape: tuple[int, int, int, int], is_rows: bool) -> Ker
     numbers = np.ascontiguousarray(np.broadcast_to(np.array([grid.scale, grid.shift], np.float32), (2, channels)))
     pixels = high * broad
 
-    def call(data: np.ndarray, *_: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        whole = np.empty((*shape[:3], padded(channels)), np.uint8) if out is None else out
-        is_last = is_rows or data.transpose(0, 2, 3, 1).flags.c_contiguous
-        apart = (1, channels) if is_last else (pixels, 1)
-        if is_rows or not is_last:
-            data = np.ascontiguousarray(data)
-        for image in range(batch):
-            begin, levels = data_address(data) + 4 * image * pixels * channels, whole[image].reshape(pixels, -1)
-            share(_encode, pixels, pixels * channels, begin, *apart, levels, numbers, top)
-        return whole
+    def calls(data: np.ndarray, *, out: np.ndarray) -> Calls:
+        is_view = not is_rows and data.transpose(0, 2, 3, 1).flags.c_contiguous
+        apart = (1, channels) if is_rows or is_view else (pixels, 1)
+        seen = (data.transpose(0, 2, 3, 1) if is_view else np.ascontiguousarray(data)).reshape(batch, -1)
+        return [
+            Call(_encode, (image, *apart, levels.reshape(pixels, -1), numbers, top), pixels)
+            for image, levels in zip(seen, out)
+        ]
 
-    return Kernel(call, "to levels", out="whole")
+    whole = (*shape[:3], padded(channels))
+    return in_calls("to levels", calls, whole, np.uint8, math.prod(shape))
 
 
 @compiled
 def _encode(
-    data: int,
+    data: np.ndarray,
     channels_apart: int,
     pixels_apart: int,
     levels: np.ndarray,
@@ -108,15 +108,16 @@ def _encode(
 ) -> None:
     """Fill the rows ``first`` to ``last`` of ``levels`` u8 [pixels, padded channels].
 
-    ``data`` is the address of f32, whose channels and pixels are so many numbers apart. ``numbers`` f32 [2, channels]
-    holds factors and addends.
+    ``data`` is f32, whose channels and pixels are so many numbers apart. ``numbers`` f32 [2, channels] holds factors
+    and addends.
     """
+    source = address_of(data)
     channels, width = numbers.shape[1], levels.shape[1]
     scale, shift = address_of(numbers), address_of(numbers) + 4 * channels
     if channels_apart == 1:
         whole = channels // VECTOR * VECTOR
         for pixel in range(first, last):
-            begin = data + 4 * pixel * pixels_apart
+            begin = source + 4 * pixel * pixels_apart
             encode_row(begin, address_of(levels) + pixel * width, whole, scale, shift, top)
             row = row_at(begin, channels)
             for c in range(whole, channels):
@@ -124,7 +125,7 @@ def _encode(
     else:
         whole = first + (last - first) // VECTOR * VECTOR
         for c in range(0, channels, BYTES):
-            begin, planes = data + 4 * c * channels_apart, min(BYTES, channels - c)
+            begin, planes = source + 4 * c * channels_apart, min(BYTES, channels - c)
             into, numbers_at = address_of(levels) + c, 4 * c
             encode_planes(
                 begin + 4 * first,
@@ -138,7 +139,7 @@ def _encode(
                 top,
             )
             for plane in range(c, c + planes):
-                row = row_at(data + 4 * plane * channels_apart, last)
+                row = row_at(source + 4 * plane * channels_apart, last)
                 for pixel in range(whole, last):
                     levels[pixel, plane] = _level(row[pixel], numbers[0, plane], numbers[1, plane], top)
 

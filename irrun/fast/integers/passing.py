@@ -14,7 +14,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.fast.integers.convolution import UNLIMITED, After, IntegerFilters, convolution
+from irrun.fast.integers.convolution import (
+    UNLIMITED,
+    After,
+    IntegerFilters,
+    convolution,
+    joins_taps,
+    padding,
+)
 from irrun.fast.integers.dots import DOT
 from irrun.fast.integers.levels import Grid, decoding, encoding, padded
 from irrun.fast.integers.pooling import JOINING, largest
@@ -187,7 +194,13 @@ class _Integers:
         axes = tuple(Axis(n, 1, 1, 1, 0, 0, n) for n in sizes) if is_rows else op.axes(sizes, filters.codes.shape[3:])
         kernel = convolution(filters, axes, batch, grid, end.after)
         self.context.release_if_large([self.values[step.reads[1]]])
-        reads = (self.levels_of(step.reads[0], is_rows), step.reads[1])
+        levels = self.levels_of(step.reads[0], is_rows)
+        if joins_taps(filters, axes):
+            pads, shape = padding(filters, axes, batch, grid)
+            padded = self.context.add(Value(ELEMENT_TYPES["u8"], PartialShape.of(shape)))
+            self.new.append(_moving(step, levels, padded, pads))
+            levels = padded
+        reads = (levels, step.reads[1])
         if end.residual is not None:
             reads = (*reads, self.levels_of(end.residual, is_rows))
         self.gone |= {self.flow.made[other.writes[0]] for other in end.steps}

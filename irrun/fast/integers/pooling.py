@@ -11,13 +11,13 @@ import numpy as np
 from irrun.fast.block import at, int64
 from irrun.fast.convolution.windows import each_table, geometry_of
 from irrun.fast.functions import contracted
+from irrun.fast.integers.calls import MIN_PIECE_WINDOWS, in_calls
 from irrun.fast.integers.dots import BYTES
 from irrun.fast.machine.late import cgutils, emitted, ir, types
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, VECTOR, compiled
-from irrun.fast.machine.sharing import share
 from irrun.kernels.convolution.windows import Axis
-from irrun.opdef import Kernel
+from irrun.opdef import Call, Calls, Kernel
 
 __all__ = ["JOINING", "largest"]
 
@@ -41,12 +41,10 @@ def largest(axes: tuple[Axis, ...], batch: int, channels: int) -> Kernel | None:
     shape, geometry = (batch, axes[0].out, axes[1].out, channels), geometry_of(axes[0], axes[1])
     windows, work = math.prod(shape[:3]), math.prod(shape) * axes[0].kernel * axes[1].kernel
 
-    def call(data: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-        whole = np.empty(shape, np.uint8) if out is None else out
-        share(_largest, windows, work, data, whole, geometry, unit=ROWS)
-        return whole
+    def calls(data: np.ndarray, *, out: np.ndarray) -> Calls:
+        return [Call(_largest, (data, out, geometry), windows, MIN_PIECE_WINDOWS)]
 
-    return Kernel(call, "integers", out="whole")
+    return in_calls("integers", calls, shape, np.uint8, work)
 
 
 @compiled

@@ -13,7 +13,7 @@ from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.fast.panels import WIDTH
 
-__all__ = ["convolve_bytes", "convolve_bytes_depthwise"]
+__all__ = ["convolve_bytes", "convolve_bytes_depthwise", "pad_words"]
 
 _DENSE: Final = 0
 _DEPTHWISE: Final = 1
@@ -104,3 +104,26 @@ def _convolve_channels(
             b, own = address_of(panels) + panel * panels.strides[0], address_of(numbers) + panel * numbers.strides[0]
             vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
             integer_block(_DEPTHWISE, vectors, out, entries, taps, 1, b, rows, column, column, tail, own, rounds, adds)
+
+
+@compiled
+def pad_words(
+    data: np.ndarray, out: np.ndarray, nothing: np.ndarray, top: int, left: int, first: int, last: int
+) -> None:
+    """Copy ``data`` u32 [images, rows, words] to ``out``, with pads, for the rows ``first`` to ``last`` of all images.
+
+    The first row of data of an image is its row ``top``, and begins with the pixel ``left``. ``nothing`` u32 [words of
+    a pixel] is what a pad holds.
+    """
+    pixel, high = len(nothing), out.shape[1]
+    begin, end = left * pixel, left * pixel + data.shape[2]
+    for n in range(first, last):
+        image, row = divmod(n, high)
+        is_pad = not 0 <= row - top < data.shape[1]
+        for k in range(out.shape[2] if is_pad else begin):
+            out[image, row, k] = nothing[k % pixel]
+        if not is_pad:
+            for k in range(data.shape[2]):
+                out[image, row, begin + k] = data[image, row - top, k]
+            for k in range(end, out.shape[2]):
+                out[image, row, k] = nothing[k % pixel]

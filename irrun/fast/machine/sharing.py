@@ -40,7 +40,8 @@ _LOOKS_PER_YIELD: Final = 1 << 10
 """How often a thread looks whether the others have finished before it leaves the processor to them for once."""
 
 _PIECES_PER_THREAD: Final = 2
-"""Pieces of a call for each thread, where calls are done in turn. With two, a thread that is late takes fewer."""
+"""Pieces of a call for each of several threads, where calls are done in turn. With two, a thread that is late takes
+fewer."""
 
 # The call that is shared at the moment, in i64. Each number has a cache line of its own.
 _CACHE_LINE_NUMBERS: Final = 8
@@ -87,26 +88,36 @@ class InTurn:
     """Calls of machine code, which all threads do one after the other, as often as this object is called.
 
     The threads take pieces of a call and watch for its end. Between two calls, there is no Python. ``work`` is that of
-    all calls. Raises MemoryError.
+    all calls. The arrays of the calls live as long as this object is called. Raises MemoryError.
     """
 
     def __init__(self, calls: Calls, work: int) -> None:
-        self._calls, self._work = calls, work
+        self._work = work
         self._table, self._prepared = _prepared(calls)
+
+    def replace(self, first: int, calls: Calls) -> None:
+        """Do other calls in place of those from number ``first`` on."""
+        _prepare(calls, self._table[first:], self._prepared[first:])
 
     def __call__(self) -> None:
         state = np.zeros((len(self._table), 2, _CACHE_LINE_NUMBERS), np.int64)
-        share(_do_in_turn, threads(), self._work, self._table, state, _PIECES_PER_THREAD * threads(), YIELD)
+        pieces = _PIECES_PER_THREAD * threads() if threads() > 1 else 1
+        share(_do_in_turn, threads(), self._work, self._table, state, pieces, YIELD)
 
 
 def _prepared(calls: Calls) -> tuple[np.ndarray, np.ndarray]:
     """Return a table of calls, and the arguments that the table points to."""
-    prepared = np.empty((len(calls), MAX_ARGUMENT_BYTES), np.uint8)
-    places = range(data_address(prepared), data_address(prepared) + prepared.size, MAX_ARGUMENT_BYTES)
-    table = np.empty((len(calls), 4), np.int64)
-    for n, (place, (function, arguments, count, unit)) in enumerate(zip(places, calls)):
-        table[n] = cast(MachineCode, function).prepare(place, *arguments, 0, count), place, count, unit
+    prepared, table = np.empty((len(calls), MAX_ARGUMENT_BYTES), np.uint8), np.empty((len(calls), 4), np.int64)
+    _prepare(calls, table, prepared)
     return table, prepared
+
+
+def _prepare(calls: Calls, table: np.ndarray, prepared: np.ndarray) -> None:
+    """Fill the first rows of a table of calls, and the arguments that these point to."""
+    begin = data_address(prepared)
+    for n, (function, arguments, count, unit) in enumerate(calls):
+        place = begin + n * MAX_ARGUMENT_BYTES
+        table[n] = cast(MachineCode, function).prepare(place, *arguments, 0, count), place, count, unit
 
 
 @compiled

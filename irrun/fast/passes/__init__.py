@@ -8,6 +8,7 @@ from typing import Final
 from irrun.fast.passes.chains import chain_kernels, join_sequences
 from irrun.fast.passes.epilogues import absorb_followers
 from irrun.fast.passes.row_groups import join_rows
+from irrun.fast.passes.turns import join_turns
 from irrun.planning.flow import Context, Flow
 
 __all__ = ["PASSES", "join"]
@@ -16,6 +17,7 @@ PASSES: Final[tuple[Callable[[Flow, Context], Flow], ...]] = (
     absorb_followers,
     chain_kernels,
     join_sequences,
+    join_turns,
     join_rows,
 )
 """The passes in their order. ``docs/compiled-kernels.md`` quotes this table."""

@@ -239,7 +239,7 @@ class _Group:
     """The columns of each register of scratch memory."""
     flops: int
     kept: local = field(default_factory=local, compare=False)
-    """The registers of few rows and their prepared calls, in each thread: ``registers`` and ``calls``."""
+    """The registers of few rows and their prepared calls, in each thread: ``registers``, ``calls``, ``in_turn``."""
 
     def call(self, *arrays: np.ndarray, out: Any = None) -> Any:
         """The kernel of the group. Inputs after the operands are matrices that its members hold packed."""
@@ -268,16 +268,18 @@ class _Group:
 
         rows = slice(0, len(results[0]))
         if len(results[0]) * self.row_bytes > _MAX_KEPT_BYTES:
-            InTurn(self.calls(self.registers(inputs, results, rows)), self.flops)()
+            calls = self.calls(self.registers(inputs, results, rows))
+            InTurn(calls, self.flops)()
             return
-        if not hasattr(self.kept, "calls"):
+        if not hasattr(self.kept, "in_turn"):
             empty = [np.empty_like(array) for array in inputs], [np.empty_like(array) for array in results]
             self.kept.registers = [np.array(register) for register in self.registers(*empty, rows)]
-            self.kept.calls = InTurn(self.calls(self.kept.registers), self.flops)
+            self.kept.calls = self.calls(self.kept.registers)
+            self.kept.in_turn = InTurn(self.kept.calls, self.flops)
         registers: list[np.ndarray] = self.kept.registers
         for register, operand, array in zip(registers, self.operands, inputs):
             np.copyto(register, operand.of_block(array, rows))
-        self.kept.calls()
+        self.kept.in_turn()
         for register, result in zip(registers[-len(results) :], results):
             np.copyto(result, register)
 
