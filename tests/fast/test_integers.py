@@ -20,8 +20,9 @@ pytest.importorskip("numba", reason="the extra `fast` is not installed")
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from irrun.fast.integers.block import IntegerBlock, Row, _Arguments
+from irrun.fast.integers.block import IntegerBlock, Row, _Arguments, windows
 from irrun.fast.integers.dots import DOT, DOTS
+from irrun.fast.integers.quads import in_quads
 from irrun.fast.machine.processor import ROWS, VECTORS
 
 RANDOM = np.random.default_rng(0)
@@ -370,13 +371,13 @@ def test_forms_of_this_processor(feature: str, depthwise: bool) -> None:
     host = llvm.get_host_cpu_features()
     if not host.get(feature):
         pytest.skip(f"this processor has no {feature}")
-    lanes, taps, depth = DOTS[feature].lanes, 3, 5
+    lanes, taps, depth = DOTS[feature].lanes, 6, 5
     width, channels = lanes * VECTORS, lanes * VECTORS - 3
     deep = width if depthwise else 4 * depth
     data = RANDOM.choice(np.array([0, 1, 127, 128, 255], np.uint8), (ROWS * taps, deep))
     codes = RANDOM.choice(np.array([-128, -1, 0, 1, 127], np.int8), (taps, width if depthwise else 4 * depth, width))
     if depthwise:
-        weights = np.ascontiguousarray(codes[:, 0].astype(np.int16))
+        weights = in_quads(codes[:, 0].T) if DOTS[feature].quads else np.ascontiguousarray(codes[:, 0].astype(np.int16))
         sums = np.einsum("rtc,tc->rc", data.reshape(ROWS, taps, width).astype(np.int64), codes[:, 0])
     else:
         weights = np.ascontiguousarray(codes.reshape(taps, depth, 4, width).swapaxes(2, 3))
@@ -401,7 +402,9 @@ def test_forms_of_this_processor(feature: str, depthwise: bool) -> None:
         for n, array in enumerate((out, residual)):
             targets[:, n] = array.__array_interface__["data"][0] + width * np.arange(ROWS)
         addresses = [array.__array_interface__["data"][0] for array in (table, weights, targets, own)]
-        function(addresses[0], taps, depth, addresses[1], addresses[2], 0, 0, lanes - 3, addresses[3], rounds, adds)
+        for row in range(0, ROWS, windows(DOTS[feature]) if depthwise else ROWS):
+            entries, places = addresses[0] + 8 * row, addresses[2] + 24 * row
+            function(entries, taps, depth, addresses[1], places, 0, 0, lanes - 3, addresses[3], rounds, adds)
         wanted = np.rint(np.clip((stepped if rounds else plain) + 2.0 * residual * adds, 1, 200))
         np.testing.assert_array_equal(out[:, :channels], wanted[:, :channels])
         assert (out[:, channels:] == 99).all(), "lanes beyond the last channel are written"

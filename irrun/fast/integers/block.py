@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from irrun.fast.block import at, int64
 from irrun.fast.integers.dots import BYTES, DOT, Dot
+from irrun.fast.integers.quads import add_quads
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import ROWS, VECTORS
 
-__all__ = ["IntegerBlock", "Row", "as_bytes", "integer_block"]
+__all__ = ["WINDOWS", "IntegerBlock", "Row", "as_bytes", "integer_block", "windows"]
 
 
 class Row(IntEnum):
@@ -79,13 +80,13 @@ def _integer_block(
     rounds: Any,
     adds: Any,
 ) -> Any:
-    """Compute ``ROWS`` windows for ``vectors`` vectors of output channels.
+    """Compute ``ROWS`` windows for ``vectors`` vectors of output channels, or ``WINDOWS`` depthwise ones.
 
     ``depthwise`` is a literal, ``vectors`` is 1 to ``VECTORS``. ``out`` is an array of which only the dtype matters: u8
     for levels, or f32. ``table`` is the address of i64 [taps, ROWS]: the address at which each window has its bytes for
     a tap. ``shift`` is added to all of them. A dense window has ``4 * depth`` > 0 bytes there, a depthwise one a byte
     for each output. ``b`` is the address of the weights: for each four bytes of a dense window ``VECTORS`` vectors of
-    four i8 in each lane, and for each tap of a depthwise one ``VECTORS`` vectors of i16.
+    four i8 in each lane, and for each tap of a depthwise one ``VECTORS`` vectors of i16, or those of ``in_quads``.
 
     ``targets`` is the address of i64 [ROWS, 3]: each row begins with the addresses of the results and of the residual
     of a window. ``column`` counts the channels before those of the block. The last vector has ``last``
@@ -117,6 +118,14 @@ def _integer_block(
 integer_block: Final[Callable[..., None]] = emitted(_integer_block, prefer_literal=True)
 
 
+def windows(dot: Dot | None) -> int:
+    """Return the depthwise windows of a block."""
+    return 1 if dot is not None and dot.quads else ROWS
+
+
+WINDOWS: Final = windows(DOT)
+
+
 class IntegerBlock:
     """Emits one block. The sums are variables on the stack, which LLVM moves to registers."""
 
@@ -124,7 +133,7 @@ class IntegerBlock:
         self, builder: Any, dot: Dot, depthwise: bool, count: int, levels: bool, arguments: _Arguments
     ) -> None:
         self.builder, self.dot, self.depthwise, self.count, self.levels = builder, dot, depthwise, count, levels
-        self.of, self.lanes = arguments, dot.lanes
+        self.of, self.lanes, self.rows = arguments, dot.lanes, windows(dot) if depthwise else ROWS
         self.floats, self.bytes = (ir.VectorType(type, self.lanes) for type in (_F32, _I8))
         self.full = builder.icmp_signed("==", arguments.last, int64(self.lanes))
         places, self.masks = ir.VectorType(_I64, self.lanes), ir.VectorType(_BIT, self.lanes)
@@ -141,14 +150,19 @@ class IntegerBlock:
             start = self.number(Row.START, n, self.dot.vector)
             for row in sums:
                 self.builder.store(start, row[n])
-        if self.depthwise:
+        if self.depthwise and self.dot.quads:
+            of = self.of
+            channels = self.builder.add(of.last, int64((self.count - 1) * self.lanes))
+            added = add_quads(self.builder, of.table, of.taps, of.b, of.shift, channels, self.count)
+            self.stored([[self.builder.add(a, b) for a, b in zip(self.loaded(sums)[0], added)]], sums)
+        elif self.depthwise:
             self.multiply_channels(sums)
         else:
             self.multiply(sums)
         self.finish(sums)
 
     def variables(self, type: ir.Type) -> _Vectors:
-        return [[cgutils.alloca_once(self.builder, type) for _ in range(self.count)] for _ in range(ROWS)]
+        return [[cgutils.alloca_once(self.builder, type) for _ in range(self.count)] for _ in range(self.rows)]
 
     def loaded(self, variables: _Vectors) -> list[list[ir.Value]]:
         return [[self.builder.load(variable) for variable in row] for row in variables]
@@ -210,7 +224,7 @@ class IntegerBlock:
                     builder.store(builder.call(fma, [level, own, addend]), row[n])
         places = [
             [builder.load(at(builder, of.targets, int64(8 * (3 * row + which)), _I64)) for which in range(2)]
-            for row in range(ROWS)
+            for row in range(self.rows)
         ]
         with builder.if_then(builder.trunc(of.adds, _BIT)):
             for n in range(self.count):

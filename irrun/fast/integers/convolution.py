@@ -13,6 +13,7 @@ from irrun.fast.integers.block import Row
 from irrun.fast.integers.calls import MIN_PIECE_WINDOWS, in_calls
 from irrun.fast.integers.dots import BYTES, DOT
 from irrun.fast.integers.levels import Grid, padded
+from irrun.fast.integers.quads import in_quads
 from irrun.fast.integers.windows import convolve_bytes, convolve_bytes_depthwise, pad_words
 from irrun.fast.panels import WIDTH
 from irrun.kernels.convolution.windows import Axis
@@ -119,7 +120,7 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
         wide[..., :ins] = codes.transpose(0, 1, 3, 4, 2)
         codes = wide.reshape(1, outs, kernel[0], 1, -1).transpose(0, 1, 4, 2, 3)
         axes = replace(axes[0], begin=0, end=0), replace(axes[1], begin=0, end=0, kernel=1)
-    depthwise, geometry = filters.is_depthwise, geometry_of(*axes)
+    depthwise, geometry = filters.is_depthwise, geometry_of(axes[0], axes[1])
     panels = _by_channel(codes) if depthwise else _by_group(codes)
     rounds, adds = after.first is not None, after.residual is not None
     more = (channels,) if depthwise else (groups, outs, -(-codes.shape[2] // BYTES))
@@ -167,7 +168,10 @@ def _by_group(codes: np.ndarray) -> np.ndarray:
 
 
 def _by_channel(codes: np.ndarray) -> np.ndarray:
-    """Return filters of single channels as panels i16 [panels, taps, WIDTH]: see ``convolve_bytes_depthwise``."""
+    """Return filters of single channels as panels i16: see ``convolve_bytes_depthwise``."""
+    assert DOT is not None
+    if DOT.quads:
+        return in_quads(codes.reshape(len(codes), -1))
     return _in_panels(codes.reshape(1, len(codes), -1).transpose(2, 0, 1).astype(np.int16))
 
 

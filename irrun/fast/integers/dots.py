@@ -41,6 +41,8 @@ class Dot:
     of a vector of weights is four bytes of a column. Words are unsigned and weights are signed, or the reverse."""
     name: str
     """The intrinsic function of LLVM."""
+    quads: bool = False
+    """Whether depthwise windows take four taps at once: see ``quads``."""
     offset: int = 0
     """What has been subtracted from the unsigned bytes: the caller adds the products of this number to the sums."""
 
@@ -114,7 +116,7 @@ def _two_products(
 
 
 DOTS: Final[Mapping[str, Dot]] = {
-    "avx512vnni": Dot(16, _four_products, "llvm.x86.avx512.vpdpbusd.512"),
+    "avx512vnni": Dot(16, _four_products, "llvm.x86.avx512.vpdpbusd.512", quads=True),
     "avx512bw": Dot(16, _two_products, "llvm.x86.avx512.pmaddw.d.512"),
     "avxvnni": Dot(8, _four_products, "llvm.x86.avx512.vpdpbusd.256"),
     "avx2": Dot(8, _two_products, "llvm.x86.avx2.pmadd.wd"),

@@ -8,9 +8,9 @@ import numpy as np
 
 from irrun.fast.convolution.windows import each_table
 from irrun.fast.functions import contracted
-from irrun.fast.integers.block import integer_block
+from irrun.fast.integers.block import WINDOWS, integer_block
 from irrun.fast.machine.memory import address_of
-from irrun.fast.machine.processor import VECTOR, compiled
+from irrun.fast.machine.processor import ROWS, VECTOR, compiled
 from irrun.fast.panels import WIDTH
 
 __all__ = ["convolve_bytes", "convolve_bytes_depthwise", "pad_words"]
@@ -82,7 +82,7 @@ def convolve_bytes_depthwise(
 ) -> None:
     """Fill windows of ``out`` as ``convolve_bytes`` does, with a filter of its own for each channel.
 
-    ``panels`` i16 [panels, taps, WIDTH] has a row for each tap.
+    ``panels`` i16 [panels, taps, WIDTH] has a row for each tap, or it is that of ``in_quads``.
     """
     more = (panels, numbers, channels, rounds, adds)
     each_table(_convolve_channels, data, nothing, out, residual, geometry, first, last, more)
@@ -103,7 +103,11 @@ def _convolve_channels(
             columns = min(WIDTH, channels - column)
             b, own = address_of(panels) + panel * panels.strides[0], address_of(numbers) + panel * numbers.strides[0]
             vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
-            integer_block(_DEPTHWISE, vectors, out, entries, taps, 1, b, rows, column, column, tail, own, rounds, adds)
+            for row in range(0, ROWS, WINDOWS):
+                integer_block(
+                    _DEPTHWISE, vectors, out, entries + 8 * row, taps, 1, b, rows + 24 * row, column, column, tail, own,
+                    rounds, adds,
+                )  # fmt: skip
 
 
 @compiled
