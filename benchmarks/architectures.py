@@ -22,6 +22,8 @@ from openvino import opset13 as ops
 from openvino._offline_transformations import apply_make_stateful_transformation
 from torch import Tensor, nn
 
+Source = tuple[nn.Module, *tuple[Tensor, ...]]
+"""A network of PyTorch, and the inputs of an example."""
 Made = tuple[ov.Model, list[tuple[Tensor, ...]]]
 """A model and the inputs of each call."""
 
@@ -49,7 +51,7 @@ class Bottleneck(nn.Module):
         return (self.body(x) + self.short(x)).relu()
 
 
-def resnet50() -> Made:
+def resnet50() -> Source:
     layers: list[nn.Module] = [_conv(3, 64, 7, 2, act=nn.ReLU()), nn.MaxPool2d(3, 2, 1)]
     into = 64
     for width, depth, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
@@ -57,7 +59,7 @@ def resnet50() -> Made:
             layers.append(Bottleneck(into, width, stride if i == 0 else 1))
             into = 4 * width
     head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(into, 1000)]
-    return _convert(_settled(nn.Sequential(*layers, *head), _image(224)), _image(224))
+    return _settled(nn.Sequential(*layers, *head), _image(224)), _image(224)
 
 
 class InvertedResidual(nn.Module):
@@ -72,7 +74,7 @@ class InvertedResidual(nn.Module):
         return x + self.body(x) if self.residual else self.body(x)
 
 
-def mobilenet_v2() -> Made:
+def mobilenet_v2() -> Source:
     layers = [_conv(3, 32, 3, 2, act=nn.ReLU6())]
     into = 32
     for expand, out, depth, stride in (
@@ -82,7 +84,7 @@ def mobilenet_v2() -> Made:
             layers.append(InvertedResidual(into, out, stride if i == 0 else 1, expand))
             into = out
     head = [_conv(into, 1280, 1, act=nn.ReLU6()), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1280, 1000)]
-    return _convert(_settled(nn.Sequential(*layers, *head), _image(224)), _image(224))
+    return _settled(nn.Sequential(*layers, *head), _image(224)), _image(224)
 
 
 class UNet(nn.Module):
@@ -108,8 +110,8 @@ class UNet(nn.Module):
         return self.last(x).sigmoid()
 
 
-def unet() -> Made:
-    return _convert(_settled(UNet((32, 64, 128, 256, 512)), _image(256)), _image(256))
+def unet() -> Source:
+    return _settled(UNet((32, 64, 128, 256, 512)), _image(256)), _image(256)
 
 
 class Residual(nn.Module):
@@ -174,8 +176,8 @@ class DiffusionUNet(nn.Module):
         return self.last(x)
 
 
-def diffusion_unet() -> Made:
-    return _convert(DiffusionUNet(), torch.randn(1, 4, 32, 32), torch.rand(1, 160))
+def diffusion_unet() -> Source:
+    return DiffusionUNet(), torch.randn(1, 4, 32, 32), torch.rand(1, 160)
 
 
 def _image(size: int) -> Tensor:
@@ -212,29 +214,29 @@ def _ids(length: int, vocabulary: int) -> Tensor:
     return torch.randint(0, vocabulary, (1, length))
 
 
-def bert_base() -> Made:
+def bert_base() -> Source:
     config = tr.BertConfig()
     ids = _ids(128, config.vocab_size)
-    return _convert(First(tr.BertModel(config), "input_ids", "attention_mask"), ids, torch.ones_like(ids))
+    return First(tr.BertModel(config), "input_ids", "attention_mask"), ids, torch.ones_like(ids)
 
 
-def vit_b16() -> Made:
-    return _convert(First(tr.ViTForImageClassification(tr.ViTConfig(num_labels=1000)), "pixel_values"), _image(224))
+def vit_b16() -> Source:
+    return First(tr.ViTForImageClassification(tr.ViTConfig(num_labels=1000)), "pixel_values"), _image(224)
 
 
-def swin_t() -> Made:
-    return _convert(First(tr.SwinForImageClassification(tr.SwinConfig(num_labels=1000)), "pixel_values"), _image(224))
+def swin_t() -> Source:
+    return First(tr.SwinForImageClassification(tr.SwinConfig(num_labels=1000)), "pixel_values"), _image(224)
 
 
-def whisper_encoder() -> Made:
+def whisper_encoder() -> Source:
     config = tr.WhisperConfig(d_model=384, encoder_layers=4, encoder_attention_heads=6, encoder_ffn_dim=1536)
-    return _convert(First(tr.WhisperModel(config).encoder, "input_features"), torch.rand(1, 80, 3000))
+    return First(tr.WhisperModel(config).encoder, "input_features"), torch.rand(1, 80, 3000)
 
 
-def gpt2() -> Made:
+def gpt2() -> Source:
     config = tr.GPT2Config(use_cache=False)
     ids = _ids(64, config.vocab_size)
-    return _convert(First(tr.GPT2LMHeadModel(config), "input_ids", "attention_mask"), ids, torch.ones_like(ids))
+    return First(tr.GPT2LMHeadModel(config), "input_ids", "attention_mask"), ids, torch.ones_like(ids)
 
 
 class Decoder(nn.Module):
@@ -262,22 +264,26 @@ class Decoder(nn.Module):
         return (out.logits, *(t for layer in out.past_key_values.layers for t in (layer.keys, layer.values)))
 
 
-def decoder() -> Made:
+def decoder() -> Source:
+    """Return the decoder, and two tokens behind 32 others."""
+    past = [torch.zeros(1, Decoder.KEYS, 32, Decoder.SIZE // Decoder.HEADS) for _ in range(2 * Decoder.LAYERS)]
+    ids = _ids(2, 32000)
+    return Decoder(), ids, torch.ones(1, 34, dtype=torch.int64), torch.arange(32, 34)[None], *past
+
+
+def _stateful(module: nn.Module, *example: Tensor) -> Made:
     """Return the decoder with its cache as variables, as Optimum Intel exports it.
 
     The first call takes a prompt of 32 tokens, each of the 64 others one token more. ``beam_idx`` says which sequence
     of the batch each new token continues: without it, OpenVINO does not fuse the attention with the variables.
     """
-    heads = Decoder.KEYS, Decoder.SIZE // Decoder.HEADS
-    past = [torch.zeros(1, heads[0], 3, heads[1]) for _ in range(2 * Decoder.LAYERS)]
-    example = (_ids(2, 32000), torch.ones(1, 5, dtype=torch.int64), torch.arange(3, 5)[None], *past)
-    model = ov.convert_model(Decoder().eval(), example_input=example)
-    held = {f"past.{i}": f"present.{i}" for i in range(len(past))}
+    model = ov.convert_model(module.eval(), example_input=example)
+    held = {f"past.{i}": f"present.{i}" for i in range(len(example) - 3)}
     for port, name in zip(model.inputs, ["ids", "attention_mask", "position_ids", *held]):
         port.get_tensor().set_names({name})
     for port, name in zip(model.outputs, ["logits", *held.values()]):
         port.get_tensor().set_names({name})
-    dynamic = [[-1, -1]] * 3 + [[-1, heads[0], -1, heads[1]]] * len(past)
+    dynamic = [[-1, -1]] * 3 + [[-1, Decoder.KEYS, -1, Decoder.SIZE // Decoder.HEADS]] * len(held)
     model.reshape(dict(zip(model.inputs, dynamic)))
     _choose_sequences(model, list(held))
     apply_make_stateful_transformation(model, held)
@@ -334,14 +340,14 @@ class Tagger(nn.Module):
         return self.out(self.lstm(self.embed(ids))[0]).log_softmax(-1)
 
 
-def lstm_tagger() -> Made:
-    return _convert(Tagger(), _ids(64, 10_000))
+def lstm_tagger() -> Source:
+    return Tagger(), _ids(64, 10_000)
 
 
 # ---------------------------------------------------------------------------------------------
 
 
-NETWORKS: dict[str, Callable[[], Made]] = {
+NETWORKS: dict[str, Callable[[], Source]] = {
     made.__name__: made
     for made in (
         resnet50,
@@ -399,7 +405,7 @@ def _convolutional(model: ov.Model) -> bool:
 def write(name: str, folder: Path) -> None:
     """Convert one network, in all forms. A .xml comes last: where it is, all is."""
     torch.manual_seed(0)
-    model, calls = NETWORKS[name]()
+    model, calls = (_stateful if name == decoder.__name__ else _convert)(*NETWORKS[name]())
     feeds = {f"{i}.{k}": x.numpy() for i, call in enumerate(calls) for k, x in enumerate(call)}
     for form, change in FORMS.items():
         if form == "int4" and _convolutional(model):

@@ -14,6 +14,7 @@ __all__ = [
     "Lane",
     "comparisons",
     "disagreements",
+    "exports",
     "fleet",
     "geometric_mean",
     "means",
@@ -64,7 +65,7 @@ def origin(stored: Stored) -> str:
     return f"Measured on {day.day} {day:%B %Y}, {where}, with `{stored['command']}`."
 
 
-_VERSIONS: Final = {"openvino": "OpenVINO", "numpy": "numpy"}
+_VERSIONS: Final = {"openvino": "OpenVINO", "numpy": "numpy", "torch": "PyTorch", "onnxruntime": "onnxruntime"}
 
 
 def networks(stored: Stored) -> str:
@@ -208,6 +209,16 @@ def fleet(stored: Stored) -> str:
     """Return the table of what handing out a task costs, and how many workers a parent can therefore feed."""
     titles = ["", "ms of the parent's processor for a task", f"workers fed with tasks of {TASK_MS} ms"]
     rows = ([_WORKERS[row["workers"]], f"{row['ms']:g}", f"{TASK_MS / row['ms']:.0f}"] for row in stored["rows"])
+    return f"{origin(stored)}\n\n{_table(titles, 1, rows)}"
+
+
+def exports(stored: Stored) -> str:
+    """Return the table of networks that PyTorch and irrun have exported, each with its time in onnxruntime."""
+    titles = ["network", "PyTorch's file ms", "irrun's file ms", "ratio", "largest difference"]
+    rows = (
+        [row["network"], f"{row['own']:.1f}", f"{row['irrun']:.1f}", f"{row['ratio']:.2f}", f"{row['error']:.0e}"]
+        for row in stored["rows"]
+    )
     return f"{origin(stored)}\n\n{_table(titles, 1, rows)}"
 
 

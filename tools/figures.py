@@ -23,7 +23,7 @@ PAGES: Final = [
     ROOT / "README.md",
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("benchmarks", "compare", "conformance", "internal-operations", "targets")
+        for name in ("benchmarks", "compare", "conformance", "internal-operations", "onnx-export", "targets")
     ),
 ]
 """The pages with figures of stored results."""
@@ -49,6 +49,7 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "figures budgets": lambda: tables.budgets(stored("budgets")),
     "figures compare": lambda: tables.comparisons(stored("compare")),
     "figures fleet": lambda: tables.fleet(stored("fleet")),
+    "figures exports": lambda: tables.exports(stored("exports")),
     "figures served": lambda: tables.served(stored("served")),
     "figures releases": lambda: tables.releases(stored("releases")),
     "figures disagreements": lambda: tables.disagreements(stored("releases")),

@@ -29,6 +29,7 @@ def test_every_stored_result_is_shown() -> None:
     read = {
         "budgets",
         "compare",
+        "exports",
         "fleet",
         "networks-1-thread",
         "networks-2-threads",
