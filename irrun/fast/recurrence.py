@@ -52,7 +52,11 @@ class _Recurrent(Protocol):
 
 def offer(op: _Recurrent, request: Request) -> Kernel | None:
     """Return the kernel of a GRU or LSTM, a cell or a sequence, with large constant weights of f32; None for others."""
-    packs = {by_numpy.gru: gru, by_numpy.gru_linear: gru_linear, by_numpy.lstm: lstm}
+    packs: dict[by_numpy.Pack, Callable[..., PackedCell]] = {
+        by_numpy.gru: gru,
+        by_numpy.gru_linear: gru_linear,
+        by_numpy.lstm: lstm,
+    }
     pack = packs.get(op.formula.pack)
     known = request.inputs[op.weights[1]]
     r = None if known is None else known.exact

@@ -218,6 +218,13 @@ class Op:
         """
         return ()
 
+    def moves(self, inputs: Sequence[Value | None], /) -> bool:
+        """Return whether each element of the output is one of the first input, of which ``run`` only takes the shape.
+
+        The other inputs are constant.
+        """
+        return bool(self.views)
+
     def working(self, *inputs: Any) -> int:
         """Return the bytes that ``run`` allocates for these arrays beside those that the shapes of its outputs tell."""
         return 0

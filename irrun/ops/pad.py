@@ -1,5 +1,7 @@
 """Pad: grow or crop a tensor at its edges.  Spec: movement/pad-{1,12}."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from irrun.opdef import Kernel, Op, Request, Site, Value, attr, few, op, opt, ports
@@ -65,6 +67,10 @@ class Pad12(Op):
         for pad in (begin, end):
             enough = pad.lo <= max(most[self.pad_mode], 0)
             at.require(enough, "C3", f"axis {axis} of length {dim} cannot be padded by {pad} in mode {self.pad_mode}")
+
+    def moves(self, inputs: Sequence[Value | None], /) -> bool:
+        pads = [() if value is None else value.ints() or () for value in inputs[1:3]]
+        return self.pad_mode != "constant" or all(pad <= 0 for pad in (*pads[0], *pads[1]))
 
     def prepare(self, request: Request) -> Kernel | None:
         data, begins, ends = request.inputs[:3]

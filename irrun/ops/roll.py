@@ -1,5 +1,7 @@
 """Roll: elements shifted along axes, from the end around to the beginning.  Spec: movement/roll-7."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from irrun.opdef import Op, Site, Value, op, ports
@@ -31,6 +33,9 @@ class Roll(Op):
         for axis in axes.ints() or ():
             at.axis(axis, data.rank, "C3")
         return data.reshaped(data.shape)
+
+    def moves(self, inputs: Sequence[Value | None], /) -> bool:
+        return True
 
     def run(self, data: np.ndarray, shift: np.ndarray, axes: np.ndarray) -> np.ndarray:
         along = [Site().axis(int(a), data.ndim, "C3") for a in axes.ravel()]

@@ -1,9 +1,11 @@
-"""Merge steps that only give their data another shape, such as a Transpose that moves an axis of one element."""
+"""Merge steps that only move the elements of a value, such as a Transpose, or the windows that Roll and Reshape cut."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from math import gcd, prod
+from typing import Final
 
 import numpy as np
 
@@ -13,66 +15,139 @@ from irrun.planning.steps import Step
 
 __all__ = ["merge_views"]
 
+_MIN_RUN_BYTES: Final = 64
+"""The least bytes that all elements which stay neighbours take, for a copy of such runs. Its table of their places,
+8 bytes for each, then takes an eighth of the value."""
+_MAX_ELEMENTS: Final = 1 << 22
+"""The most elements of a value for which the planner follows each of them. In larger ones, steps take much longer than
+the calls between them."""
+_MAX_FOLLOWED: Final = 1 << 14
+"""The most elements of them that it follows at once."""
+
 
 def merge_views(flow: Flow, context: Context) -> Flow:
-    """Replace each chain of views that keeps the order of all elements by one reshape.
+    """Replace each chain of steps that only move elements by a reshape, by a view, or by one copy and a view.
 
     All shapes of the chain are static, and only the next step of the chain reads a value within it.
     """
+    seen: set[int] = set()
     gone: set[int] = set()
     merged: dict[int, Step] = {}
     for last in reversed(range(flow.end)):
-        if last not in gone and _is_view(flow.steps[last], context.values):
-            chain = _chain(flow, last, context.values)
-            while chain and not _keeps_order([flow.steps[position] for position in chain], context.values):
-                chain.pop(0)
-            if chain:
-                gone.update(chain[:-1])
-                merged[last] = _merged([flow.steps[position] for position in chain], context.values)
+        if last in seen or not _moves(flow.steps[last], context.values):
+            continue
+        chain = _chain(flow, last, context.values)
+        seen.update(chain)
+        while chain:  # what is left of it before the steps that are merged, or the step that is not, is another one
+            count, step = _merged([flow.steps[position] for position in chain], context.values)
+            if step is not None:
+                merged[chain[-1]] = step
+                gone.update(chain[-count:-1])
+            chain = chain[:-count]
     return flow.replaced([merged.get(n, step) for n, step in enumerate(flow.steps) if n not in gone])
 
 
 def _chain(flow: Flow, last: int, values: Sequence[Value]) -> list[int]:
-    """Return the positions of the views that end with ``last``, each read by the next one alone."""
+    """Return the positions of the steps that move elements and end with ``last``, each read by the next one alone."""
     chain = [last]
     while True:
         slot = flow.steps[chain[0]].reads[0]
         before = flow.made.get(slot)
-        if before is None or flow.only_reader(slot) is None or not _is_view(flow.steps[before], values):
+        if before is None or flow.only_reader(slot) is None or not _moves(flow.steps[before], values):
             return chain
         chain.insert(0, before)
 
 
-def _is_view(step: Step, values: Sequence[Value]) -> bool:
-    """Return whether a step returns a view of its first input that only depends on shapes and constants."""
-    if not step.op.views or step.op.outputs != 1 or step.needed or not step.own_inputs or step.kernel.out != "new":
+def _moves(step: Step, values: Sequence[Value]) -> bool:
+    """Return whether a step only moves the elements of its first input, by shapes and constants."""
+    if step.op.outputs != 1 or step.needed or not step.own_inputs:
         return False
     static = all(values[slot].shape.is_static for slot in (step.reads[0], step.writes[0]))
-    return static and all(slot < 0 or values[slot].data is not None for slot in step.reads[1:])
-
-
-def _keeps_order(chain: Sequence[Step], values: Sequence[Value]) -> bool:
-    """Return whether the elements of the last output are those of the first input, in the same order."""
-    first = values[chain[0].reads[0]]
-    if first.type.kind in ("string", "dynamic"):
+    if not static or not all(slot < 0 or values[slot].data is not None for slot in step.reads[1:]):
         return False
-    data = whole = np.empty(first.shape.static or (), np.byte)  # nothing reads its contents, nor fills its pages
-    for step in chain:
-        data = step.op.run(data, *[None if slot < 0 else values[slot].exact for slot in step.reads[1:]])
-    same = data.__array_interface__["data"] == whole.__array_interface__["data"]
-    return same and data.size == whole.size and data.flags.c_contiguous
+    return step.op.moves([None if slot < 0 else values[slot] for slot in step.reads])
 
 
-def _merged(chain: Sequence[Step], values: Sequence[Value]) -> Step:
-    """Return the step that gives the first input of a chain the shape of its last output."""
-    last = chain[-1]
-    shape = values[last.writes[0]].shape.static
+def _merged(steps: Sequence[Step], values: Sequence[Value]) -> tuple[int, Step | None]:
+    """Return how many of the last steps of a chain one step may replace, and this step; 1 and None if there is none."""
+    first = values[steps[0].reads[0]]
+    shape = first.shape.static
     assert shape is not None
-    layers = tuple(layer for step in chain for layer in step.layers)
-    return replace(
-        last, kernel=Kernel(_reshape(shape)), reads=chain[0].reads[:1], dynamic=False, layers=layers, own_inputs=False
-    )
+    if first.type.kind in ("string", "dynamic") or not prod(shape):
+        return 1, None
+    whole = np.empty(shape, np.byte)  # nothing reads its contents, nor fills its pages
+    moved = _after(steps, values, whole)
+    copies = [n for n, data in enumerate(moved) if not np.may_share_memory(data, moved[n - 1] if n else whole)]
+    if copies:
+        count, step = len(steps) - 1 - copies[-1], None
+        if count:
+            return _merged(steps[-count:], values)
+        if whole.size <= _MAX_ELEMENTS:
+            step = _copy(steps, values, shape, first.type.dtype.itemsize)
+        return (1 if step is None else len(steps)), step
+    for start in range(len(steps)):
+        begin = moved[start - 1] if start else whole
+        if _keeps_order(begin, moved[-1]):
+            return len(steps) - start, _reshape(steps[start:], values)
+        if start < len(steps) - 1 and steps[-1].op.views == "strided" and _keeps_order(begin, moved[-2]):
+            return len(steps) - start, _view(steps[start:], values)
+    return 1, None
 
 
-def _reshape(shape: tuple[int, ...]) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda data: data.reshape(shape)
+def _after(steps: Sequence[Step], values: Sequence[Value], data: np.ndarray) -> list[np.ndarray]:
+    """Return what ``data`` is after each step."""
+    after: list[np.ndarray] = []
+    for step in steps:
+        data = step.op.run(data, *[None if slot < 0 else values[slot].exact for slot in step.reads[1:]])
+        after.append(data)
+    return after
+
+
+def _keeps_order(data: np.ndarray, view: np.ndarray) -> bool:
+    """Return whether a view of data has the same elements in the same order."""
+    same = view.__array_interface__["data"] == data.__array_interface__["data"] and view.size == data.size
+    return same and view.flags.c_contiguous and data.flags.c_contiguous
+
+
+def _joined(steps: Sequence[Step], kernel: Kernel) -> Step:
+    """Return the step that computes a chain by a kernel of its first input."""
+    layers = tuple(layer for step in steps for layer in step.layers)
+    return replace(steps[-1], kernel=kernel, reads=steps[0].reads[:1], dynamic=False, layers=layers, own_inputs=False)
+
+
+def _reshape(steps: Sequence[Step], values: Sequence[Value]) -> Step:
+    """Return the step that gives the first input of a chain the shape of its last output."""
+    shape = values[steps[-1].writes[0]].shape.static
+    return _joined(steps, Kernel(lambda data: data.reshape(shape)))
+
+
+def _view(steps: Sequence[Step], values: Sequence[Value]) -> Step:
+    """Return the step that reshapes the first input of a chain, and returns the last step's view of it."""
+    *_, last = steps
+    shape, call = values[last.reads[0]].shape.static, last.kernel.call
+    constants = [None if slot < 0 else values[slot].exact for slot in last.reads[1:]]
+    return _joined(steps, Kernel(lambda data: call(data.reshape(shape), *constants)))
+
+
+def _copy(steps: Sequence[Step], values: Sequence[Value], shape: tuple[int, ...], itemsize: int) -> Step | None:
+    """Return the step that copies each run of elements to its place, or None if the runs are short."""
+    count = prod(shape)
+    moved = _after(steps, values, np.arange(count, dtype=np.int32).reshape(shape)).pop()
+    places, run = moved.ravel(), gcd(count, moved.size)
+    for begin in range(0, places.size, _MAX_FOLLOWED):  # parts, because the whole would take more memory than a run
+        part = places[max(begin - 1, 0) : begin + _MAX_FOLLOWED]
+        breaks = np.flatnonzero(part[1:] - part[:-1] != 1) + 1
+        run = gcd(run, int(places[0]), *(breaks + max(begin - 1, 0)).tolist(), *part[breaks].tolist())
+    if places.size == run == count:
+        return _reshape(steps, values)
+    if run * itemsize < _MIN_RUN_BYTES:
+        return None
+    table, target = places[::run].astype(np.intp) // run, moved.shape
+
+    def call(data: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+        whole = np.empty(target, data.dtype) if out is None else out
+        # nothing is clipped, but with mode="raise" numpy writes to another array first
+        np.take(data.reshape(-1, run), table, 0, whole.reshape(-1, run), "clip")
+        return whole
+
+    return _joined(steps, Kernel(call, "one copy", out="whole"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import zlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from irrun import build as b
 from irrun import compile
 from irrun.growing.layouts import in_layout
 
+T = TypeVar("T")
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
@@ -70,6 +72,15 @@ class Layer:
         return [y, h, *cell]
 
 
+def without_flips(layer: Layer, draw: Callable[[], T]) -> T:
+    """Draw until no state of a layer lies near the middle between two numbers."""
+    for _ in range(400):
+        layer.flips, drawn = 0, draw()
+        if not layer.flips:
+            return drawn
+    raise AssertionError("each draw has such a state")
+
+
 KINDS = [("LSTM", False), ("GRU", False), ("GRU", True), ("RNN", False)]
 
 
@@ -85,13 +96,13 @@ def test_sequences(
 ) -> None:  # fmt: skip
     ways, count = 2 if direction == "bidirectional" else 1, 2 if kind == "LSTM" else 1
     layer, backwards = Layer(rng, kind, size, hidden, ways=ways, linear=linear), [direction == "reverse", True]
-    for _ in range(400):  # until no state lies at the middle between two numbers
-        layer.flips, x = 0, rng.standard_normal((batch, steps, size), np.float32)
+
+    def drawn() -> tuple[np.ndarray, list[np.ndarray], list[list[np.ndarray]]]:
+        x = rng.standard_normal((batch, steps, size), np.float32)
         states = [rng.standard_normal((batch, ways, hidden), np.float32) for _ in range(count)]
-        each = [layer.run(x, [s[:, n] for s in states], n, backwards=backwards[n]) for n in range(ways)]
-        if not layer.flips:
-            break
-    assert not layer.flips
+        return x, states, [layer.run(x, [s[:, n] for s in states], n, backwards=backwards[n]) for n in range(ways)]
+
+    x, states, each = without_flips(layer, drawn)
     feeds = [x, *states]
     some = [b.parameter(list(feed.shape), "f32", name=name) for feed, name in zip(feeds, "xhc")]
     options: dict[str, Any] = {"linear_before_reset": True} if linear else {}
@@ -125,17 +136,17 @@ def test_cells(rng: np.random.Generator, way: str, kind: str, linear: bool) -> N
 
 def test_sequences_that_end_early(rng: np.random.Generator, way: str) -> None:
     layer, lengths = Layer(rng, "LSTM", 5, 12, linear=False), np.array([4, 2], np.int32)
-    for _ in range(400):
-        layer.flips = 0
-        x, h, c = (rng.standard_normal(shape, np.float32) for shape in [(2, 4, 5), (2, 1, 12), (2, 1, 12)])
-        ends = [layer.run(x[n : n + 1, :end], [h[n], c[n]], 0, backwards=False) for n, end in enumerate(lengths)]
-        if not layer.flips:
-            break
-    assert not layer.flips
-    some = [b.parameter(list(feed.shape), "f32", name=name) for feed, name in zip((x, h, c), "xhc")]
+
+    def drawn() -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
+        x, h, c = feeds = [rng.standard_normal(shape, np.float32) for shape in [(2, 4, 5), (2, 1, 12), (2, 1, 12)]]
+        parts = [(x[n : n + 1, :end], [h[n], c[n]]) for n, end in enumerate(lengths)]
+        return feeds, [layer.run(*part, 0, backwards=False) for part in parts]
+
+    feeds, ends = without_flips(layer, drawn)
+    some = [b.parameter(list(feed.shape), "f32", name=name) for feed, name in zip(feeds, "xhc")]
     node = b.LSTMSequence(*some, lengths, layer.w, layer.r, layer.b, hidden_size=12, direction="forward")
     model = compile(b.model(node[0]), exact=way == "exact", precision="bf16")
-    result = model([x, h, c])[0]
+    result = model(feeds)[0]
     for n, (end, (y, *_)) in enumerate(zip(lengths, ends)):
         np.testing.assert_allclose(result[n, 0, :end], y[0], atol=4e-6)
         assert not result[n, 0, end:].any()
