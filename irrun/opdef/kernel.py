@@ -162,6 +162,11 @@ class Joins:
     Its inputs are the first kernel's, then the second's except the value passed between them. It is None if a chain
     would not pay off.
     """
+    in_parts: Callable[[Sequence[int]], Kernel | None] | None = None
+    """Returns the kernel that reads its first input in two parts, which a Concat would join along the last axis.
+
+    It takes the sizes of their last axes. The parts are its first inputs, and the others follow. None for other sizes.
+    """
     stages: tuple[Any, ...] = ()
     """What ``chain`` needs to know. A kernel without stages is in no chain."""
 

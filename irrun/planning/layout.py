@@ -172,8 +172,9 @@ def _moving(step: Step, read: int, write: int, kernel: Kernel) -> Step:
 
 
 class _Moving(Op):
-    """The operation of a step that converts a value between layouts."""
+    """The operation of a step that converts a value between layouts. It has no name, because no file has it."""
 
+    type = ""
     views = "strided"
 
 

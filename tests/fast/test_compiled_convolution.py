@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -146,15 +146,20 @@ def test_filters_follow_from_their_transforms(tile: int) -> None:
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("limits", [None, (-0.5, 1.25), (0.0, INF)])
-@pytest.mark.parametrize("method", ["direct", "depthwise", "Winograd"])
+@pytest.mark.parametrize("method", ["direct", "depthwise", "Winograd", "Winograd in parts"])
 def test_epilogue(bias: bool, residual: bool, limits: Any, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one pass. A NaN stays NaN, an infinity becomes a limit, and only the windows that see one are changed."""
     channels = 2 * VECTOR
-    monkeypatch.setattr(methods, "_tile", lambda *_: 4 if method == "Winograd" else None)
+    monkeypatch.setattr(methods, "_tile", lambda *_: 4 if method.startswith("Winograd") else None)
     groups, each = (channels, 1) if method == "depthwise" else (1, channels)
     data, filters = normal(2, channels, 13, 11), normal(groups, each, each, 3, 3)
     data[0, 3, 2, 2], data[1, 1, 9, 5] = NAN, -INF
-    made = prepared("GroupConvolution-1", attributes_of(*EVEN), data, filters)
+    made, seen = prepared("GroupConvolution-1", attributes_of(*EVEN), data, filters), [last(data)]
+    if method == "Winograd in parts":
+        assert made.joins.in_parts is not None
+        assert made.joins.in_parts([VECTOR - 1, VECTOR + 1]) is None
+        made = cast(Kernel, made.joins.in_parts([VECTOR, VECTOR]))
+        seen = [last(data[:, :VECTOR]), last(data[:, VECTOR:])]
     offsets, more = normal(channels), normal(2, channels, 13, 11)
     assert made.joins.with_epilogue is not None
     kernel = made.joins.with_epilogue(Epilogue(offsets if bias else None, residual, limits))
@@ -163,7 +168,7 @@ def test_epilogue(bias: bool, residual: bool, limits: Any, method: str, monkeypa
         wanted = wanted + offsets[:, None, None] if bias else wanted
         wanted = wanted + more if residual else wanted
         wanted = np.clip(wanted, *limits) if limits else wanted
-    arrays = [last(data), filters, *([last(more)] if residual else [])]
+    arrays = [*seen, filters, *([last(more)] if residual else [])]
     with np.errstate(invalid="ignore"):  # as in a run
         found = filled(kernel, (2, 13, 11, channels), np.float32, *arrays)
     np.testing.assert_allclose(np.moveaxis(found, -1, 1), wanted, rtol=1e-5, atol=2e-4)
@@ -432,3 +437,13 @@ def test_a_factor_for_each_channel_scales_filters_in_f16() -> None:
 def test_no_windows() -> None:
     x = image(0, 3, 9, 8)
     assert_same(b.model(b.ReLU(conv(conv(x, normal(16, 3, 3, 3)), normal(8, 16, 1, 1)))), normal(0, 3, 9, 8))
+
+
+@pytest.mark.parametrize(("axis", "copies"), [(1, 0), (2, 1)])
+def test_what_a_concat_joins_is_read_where_it_is(axis: int, copies: int) -> None:
+    x = b.parameter([2, 16, 24, 20], "f32", name="x")
+    parts = [b.Relu(conv(x, normal(count, 16, 1, 1))) for count in ((16, 48) if axis == 1 else (64, 64))]
+    y = b.Relu(b.Add(conv(b.Concat(*parts, axis=axis), normal(32, 64, 3, 3) / 8), normal(1, 32, 1, 1)))
+    executable = assert_same(b.model(y), normal(2, 16, 24, 20))
+    assert sum(step.op.type == "Concat" for step in executable.plan.steps) == copies
+    assert any("Winograd" in name for name in algorithms(executable))

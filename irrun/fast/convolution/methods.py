@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -42,6 +44,7 @@ _MIN_SAVED_PER_ELEMENT: Final = 32
 _MIN_SAVED_PER_LARGE_ELEMENT: Final = 128
 """The same for large ones: with 32, a U-Net takes 20 MB more and is 1 % faster."""
 _NO_NUMBERS: Final = np.empty(0, np.float32)
+_NO_CHANNELS: Final = np.empty((0, 0, 0, 0), np.float32)
 
 
 def convolution(filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operands = "f32") -> Kernel:
@@ -128,6 +131,8 @@ class _Method:
     name: str
     packed: int
     """The bytes of the filters, as the method holds them."""
+    parts: int = 1
+    """The inputs that hold the data: its channels are those of all of them."""
 
     def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int) -> None:
         self.axes, self.shape = axes, (batch, axes[0].out, axes[1].out, filters.groups * filters.outs)
@@ -135,8 +140,8 @@ class _Method:
         self.limit = limit_of(filters.source)
 
     def fill(
-        self, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray, limits: np.ndarray,
-        on_tile_ready: OnTileReady,
+        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
+        limits: np.ndarray, on_tile_ready: OnTileReady,
     ) -> None:  # fmt: skip
         """Fill ``out`` with ``clamp(convolution + bias + residual)``. All arrays are contiguous.
 
@@ -151,17 +156,17 @@ class _Method:
         change = None if epilogue is None else epilogue.change
 
         def call(
-            data: np.ndarray, _: np.ndarray, residual: np.ndarray | None = None, *,
-            out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile,
+            *arrays: np.ndarray, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
         ) -> np.ndarray:  # fmt: skip
             whole = np.empty(self.shape, np.float32) if out is None else out
-            more = None if residual is None else np.ascontiguousarray(residual)
+            data = [np.ascontiguousarray(array) for array in arrays[: self.parts]]
+            more = np.ascontiguousarray(arrays[self.parts + 1]) if adds else None
             if not whole.size:
                 return whole
             # without Python between them, threads compute the convolution, and then what follows
             apart = on_tile_ready is ignore_tile and shared(self.flops, natively=True)
             report = on_tile_ready if apart else changing(change, whole, on_tile_ready)
-            self.fill(np.ascontiguousarray(data), whole, more, bias, limits, report)
+            self.fill(data, whole, more, bias, limits, report)
             if apart and change is not None:
                 change(whole)
             return whole
@@ -172,10 +177,11 @@ class _Method:
             f"{self.name}, channels last",
             out="tiles",
             flops=self.flops,
-            packing=Packing((1,), self.packed),
+            packing=Packing((self.parts,), self.packed),
             joins=Joins(
                 with_epilogue=self.kernel if epilogue is None else None,
                 chain=chained,
+                in_parts=self.in_parts,
                 stages=() if change is not None else self.stages(bias, limits, adds),
             ),
         )
@@ -183,6 +189,10 @@ class _Method:
     def stages(self, bias: np.ndarray, limits: np.ndarray, adds: bool) -> tuple[Stage, ...]:
         """Return the convolution as a stage of a chain of convolutions, if it can be one."""
         return ()
+
+    def in_parts(self, sizes: Sequence[int]) -> Kernel | None:
+        """Return the kernel for data in two parts, which have so many channels, or None: see ``Joins.in_parts``."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,11 +268,11 @@ class _Direct(_Method):
         return (Stage(self.axes, panels, self.groups, phase.depth, channels, bias, limits, adds, self.rounded),)
 
     def fill(
-        self, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray, limits: np.ndarray,
-        on_tile_ready: OnTileReady,
+        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
+        limits: np.ndarray, on_tile_ready: OnTileReady,
     ) -> None:  # fmt: skip
-        (batch, high, broad, channels), step = out.shape, self.step
-        seen = with_pads(data, *self.axes) if self.joins else data
+        (batch, high, broad, channels), step, (seen,) = out.shape, self.step, data
+        seen = with_pads(seen, *self.axes) if self.joins else seen
         seen = _in_bf16(seen, self.groups, self.rounded) if self.rounded else seen
 
         def part(index: Index) -> None:
@@ -339,14 +349,23 @@ class _Winograd(_Method):
         self.packed = self.filters.panels.nbytes
         self.limit = limit_of(self.filters.panels)
 
+    def in_parts(self, sizes: Sequence[int]) -> Kernel | None:
+        if len(sizes) != 2 or any(size % VECTOR for size in sizes):
+            return None
+        parted = copy(self)
+        parted.parts = 2
+        return parted.kernel()
+
     def fill(
-        self, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray, limits: np.ndarray,
-        on_tile_ready: OnTileReady,
+        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
+        limits: np.ndarray, on_tile_ready: OnTileReady,
     ) -> None:  # fmt: skip
         (batch, high, broad, channels), tile, (rows, line) = out.shape, self.tile, self.axes
         more, strips = out if residual is None else residual, -(-high // tile)
+        first, beside = (*data, _NO_CHANNELS)[:2]
         arguments = (
-            data, self.filters.panels, tile, bias, more, out, rows.begin, line.begin, residual is not None, limits
+            first, beside, self.filters.panels, tile, bias, more, out, rows.begin, line.begin, residual is not None,
+            limits,
         )  # fmt: skip
 
         def check(finite: bool, index: Index) -> None:
@@ -369,12 +388,12 @@ class _Winograd(_Method):
         each_block(part, (batch, strips), size, self.limit, work=self.flops, least=size)
 
     def _by_definition(
-        self, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray, limits: np.ndarray,
-        index: Index,
+        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
+        limits: np.ndarray, index: Index,
     ) -> None:  # fmt: skip
         """Fill a part of ``out`` as ``fill`` does, with the defining kernel. ``residual`` is that of the part."""
         first, elements = self.axes[0].part(index[1])
-        seen = np.moveaxis(data[index[0], elements], -1, 1)
+        seen = np.moveaxis(np.concatenate([part[index[0], elements] for part in data], -1), -1, 1)
         result = np.moveaxis(defined(seen, self.filters.filters(), (first, self.axes[1])), 1, -1)
         if bias.size:
             result = result + bias

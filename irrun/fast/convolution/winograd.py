@@ -61,15 +61,16 @@ class TransformedFilters(ConstantForm):
 
 @compiled
 def convolve_3x3(
-    data: np.ndarray, panels: np.ndarray, tile: int, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
-    pad_y: int, pad_x: int, adds: bool, limits: np.ndarray, first: int, last: int,
+    data: np.ndarray, beside: np.ndarray, panels: np.ndarray, tile: int, bias: np.ndarray, residual: np.ndarray,
+    out: np.ndarray, pad_y: int, pad_x: int, adds: bool, limits: np.ndarray, first: int, last: int,
 ) -> bool:  # fmt: skip
     """Fill the rows of tiles ``first`` to ``last``, counted over the batch. See ``windows.convolve`` for the arguments.
 
-    ``panels`` are those of ``TransformedFilters``. Returns whether all results are finite without bias and residual:
+    ``beside`` has more channels for each pixel of ``data``, or none. ``panels`` are those of ``TransformedFilters``.
+    Returns whether all results are finite without bias and residual:
     if not, an infinity or NaN in the data may have spread over whole tiles.
     """
-    ins, outs, values = data.shape[3], out.shape[3], tile + 2
+    ins, outs, values = data.shape[3] + beside.shape[3], out.shape[3], tile + 2
     across, strips = -(-out.shape[2] // tile), -(-out.shape[1] // tile)
     clamps = limits.size == 2
     low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
@@ -87,17 +88,21 @@ def convolve_3x3(
         for n in range(count):
             image, strip = divmod((begin + n) // across, strips)
             top, left = strip * tile - pad_y, (begin + n) % across * tile - pad_x
-            for i in range(values):
-                for j in range(values):
-                    y, x = top + i, left + j
-                    inside = 0 <= y < data.shape[1] and 0 <= x < data.shape[2]
-                    place = (image * data.shape[1] + y) * data.shape[2] + x
-                    seen[i, j] = address_of(data) + 4 * ins * place if inside else address_of(zeros)
             into, distance = address_of(transformed) + 4 * ins * n, transformed.strides[0]
-            if tile == 4:
-                evaluate_tile(4, address_of(seen), ins, into, distance)
-            else:
-                evaluate_tile(2, address_of(seen), ins, into, distance)
+            for source, channels in (address_of(data), data.shape[3]), (address_of(beside), beside.shape[3]):
+                for i in range(values):
+                    for j in range(values):
+                        y, x = top + i, left + j
+                        inside = 0 <= y < data.shape[1] and 0 <= x < data.shape[2]
+                        place = (image * data.shape[1] + y) * data.shape[2] + x
+                        seen[i, j] = source + 4 * channels * place if inside else address_of(zeros)
+                if tile == 4:
+                    evaluate_tile(4, address_of(seen), channels, into, distance)
+                else:
+                    evaluate_tile(2, address_of(seen), channels, into, distance)
+                if beside.shape[3] == 0:
+                    break
+                into += 4 * channels
         for n in range(-(-count // ROWS) * ROWS):  # the last block has the last tile several times
             table[n // ROWS, 0, n % ROWS] = address_of(transformed) + 4 * ins * min(n, count - 1)
             products_of[n // ROWS, n % ROWS] = address_of(products) + 4 * outs * n

@@ -7,6 +7,7 @@ from typing import Final
 
 from irrun.fast.passes.chains import chain_kernels, join_sequences
 from irrun.fast.passes.epilogues import absorb_followers
+from irrun.fast.passes.parts import absorb_concats
 from irrun.fast.passes.row_groups import join_rows
 from irrun.fast.passes.turns import join_turns
 from irrun.planning.flow import Context, Flow
@@ -14,6 +15,7 @@ from irrun.planning.flow import Context, Flow
 __all__ = ["PASSES", "join"]
 
 PASSES: Final[tuple[Callable[[Flow, Context], Flow], ...]] = (
+    absorb_concats,
     absorb_followers,
     chain_kernels,
     join_sequences,
