@@ -133,7 +133,7 @@ def _copy(steps: Sequence[Step], values: Sequence[Value], shape: tuple[int, ...]
     """Return the step that copies each run of elements to its place, or None if the runs are short."""
     count = prod(shape)
     moved = _after(steps, values, np.arange(count, dtype=np.int32).reshape(shape)).pop()
-    places, run = moved.ravel(), gcd(count, moved.size)
+    places, run = moved.ravel().astype(np.int32, copy=False), gcd(count, moved.size)  # Pad gives the type of its value
     for begin in range(0, places.size, _MAX_FOLLOWED):  # parts, because the whole would take more memory than a run
         part = places[max(begin - 1, 0) : begin + _MAX_FOLLOWED]
         breaks = np.flatnonzero(part[1:] - part[:-1] != 1) + 1

@@ -89,3 +89,11 @@ def test_steps_that_move_elements(moves: list[tuple[Move, Move]], steps: int, ty
         np.testing.assert_array_equal(first, wanted)
         np.testing.assert_array_equal(second, wanted)
         assert first.dtype == TYPES[type]
+
+
+def test_a_pad_of_no_elements_may_have_a_value() -> None:
+    x = b.parameter(list(SHAPE), "f32")
+    model = irrun.compile(b.model(b.Roll(b.Pad(x, [0] * 4, [0] * 4, np.float32(7), pad_mode="constant"), [3], [1])))
+    data = np.random.default_rng(0).standard_normal(SHAPE, np.float32)
+    assert len(model.plan.steps) == 1
+    np.testing.assert_array_equal(model([data])[0], np.roll(data, 3, 1))

@@ -33,7 +33,7 @@ def _sizes(concat: Step, values: Sequence[Value]) -> list[int]:
     """Return the sizes of the last axes of what a Concat joins along the last axis; none if it joins along another."""
     if not is_static(concat, values):
         return []
-    shapes = [values[slot].shape.static or () for slot in concat.reads]
-    whole = values[concat.writes[0]].shape.static or ()
-    along_last = all(shape[:-1] == whole[:-1] and shape[-1] < whole[-1] for shape in shapes)
+    *before, whole = values[concat.writes[0]].shape.static or (0,)
+    shapes = [list(values[slot].shape.static or (0,)) for slot in concat.reads]
+    along_last = all(shape[:-1] == before and shape[-1] < whole for shape in shapes)
     return [shape[-1] for shape in shapes] if along_last else []
