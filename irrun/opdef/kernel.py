@@ -111,7 +111,7 @@ class Epilogue:
     ``change(clamp(result + bias + residual))``."""
 
     bias: np.ndarray | None = None
-    """A number for each element of the last axis, f32 [n]."""
+    """A number for each element of an axis (``Joins.bias_axis``), f32 [n]."""
     residual: bool = False
     """Whether the last input of the kernel, which has the shape of its output, is added."""
     limits: tuple[float, float] | None = None
@@ -156,6 +156,8 @@ class Joins:
     """
     with_epilogue: Callable[[Epilogue], Kernel] | None = None
     """Returns a kernel that also computes an epilogue. A residual is an input after those of this kernel."""
+    bias_axis: int = -1
+    """The axis along which the bias of an epilogue lies."""
     chain: Callable[[Kernel, Kernel], Kernel | None] | None = None
     """Returns one kernel for a kernel and the next one, which reads its result and has the same ``chain``.
 

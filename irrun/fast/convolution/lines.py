@@ -1,7 +1,8 @@
 """Convolutions along one axis, of channels-first data: products of rows that overlap in memory.
 
-The data is turned to [positions, channels], with zeros for the pads. A window is then one row of a matrix, which begins
-a stride after the row of the window before it.
+The data is turned to [positions, channels], with zeros for the pads, unless it lies so in memory. A window is then one
+row of a matrix, which begins a stride after the row of the window before it. The result has its channels last in
+memory, as products and further convolutions read it.
 """
 
 from __future__ import annotations
@@ -19,11 +20,10 @@ from irrun.fast.machine.sharing import share
 from irrun.fast.panels import after, multiply_part
 from irrun.fast.precision.bf16 import round_rows, words
 from irrun.fast.product import PackedMatrix, RoundedMatrix
-from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.convolution.planes import Filters
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.matmul import ConstantForm
-from irrun.opdef import Kernel, OnTileReady, Operands, Packing, ignore_tile
+from irrun.opdef import Epilogue, Joins, Kernel, Operands, Packing
 
 __all__ = ["line"]
 
@@ -42,31 +42,49 @@ def line(filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operan
     ins, outs, rounds = filters.ins, filters.outs, precision == "bf16"
     held, packed = words(ins) if rounds else ins, _PackedLine.of(filters.source, precision)
     places, kept = axis.inside
-
-    def call(
-        data: np.ndarray, _: np.ndarray, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
-    ) -> np.ndarray:
-        whole = np.empty((batch, outs, axis.out), np.float32) if out is None else out
-        data = np.ascontiguousarray(data[..., kept])
-        turned = np.zeros((axis.reach, ins), np.float32)
-        rounded = np.empty((axis.reach, held), np.float32) if rounds else turned
-        rows = np.lib.stride_tricks.as_strided(
-            rounded, (axis.out, axis.kernel * held), (4 * axis.stride * held, 4), writeable=False
-        )
-        result = np.empty((axis.out, outs), np.float32)
-        for image, target in zip(data, whole):
-            _turn(image, turned[places])
-            if rounds:
-                places_of = data_address(turned), ins, data_address(rounded), ins
-                share(round_rows, axis.reach, WORK_PER_NUMBER * turned.size, *places_of)
-            work = 2 * result.size * axis.kernel * ins
-            share(multiply_part, axis.out, work, rows, packed.panels, result, 0, True, *after(None, None, 0), unit=ROWS)
-            _turn(result, target)
-        report_in_blocks(whole, on_tile_ready)
-        return whole
-
     name, packing = "compiled in bf16" if rounds else "compiled", Packing((1,), packed.panels.nbytes)
-    return Kernel(call, name, out="tiles", flops=2 * batch * axis.out * filters.size, packing=packing)
+    flops = 2 * batch * axis.out * filters.size
+
+    def kernel(epilogue: Epilogue | None = None) -> Kernel:
+        def call(data: np.ndarray, _: np.ndarray, residual: np.ndarray | None = None) -> np.ndarray:
+            result = np.empty((batch, axis.out, outs), np.float32)
+            padded = np.zeros((axis.reach, held), np.float32)
+            rows = np.lib.stride_tricks.as_strided(
+                padded, (axis.out, axis.kernel * held), (4 * axis.stride * held, 4), writeable=False
+            )
+            more = None if residual is None else np.ascontiguousarray(residual.swapaxes(1, 2))
+            for n, image in enumerate(data[..., kept]):
+                _fill(image, padded[places], rounds)
+                added = None if more is None else more[n]
+                work = flops // batch
+                arguments = rows, packed.panels, result[n], 0, True, *after(epilogue, added, 0)
+                share(multiply_part, axis.out, work, *arguments, unit=ROWS)
+            if epilogue is not None and epilogue.change is not None:
+                epilogue.change(result)
+            return result.swapaxes(1, 2)
+
+        joins = Joins(with_epilogue=kernel if epilogue is None else None, bias_axis=1)
+        return Kernel(call, name, flops=flops, packing=packing, joins=joins)
+
+    return kernel()
+
+
+def _fill(image: np.ndarray, target: np.ndarray, rounds: bool) -> None:
+    """Fill ``target`` [positions, channels] with an image [channels, positions], rounded to bf16 if ``rounds``."""
+    is_turned = image.T.flags.c_contiguous
+    if not rounds:
+        if is_turned:
+            target[...] = image.T
+        else:
+            _turn(np.ascontiguousarray(image), target)
+        return
+    seen = image.T
+    if not is_turned:
+        seen = np.empty(seen.shape, np.float32)
+        _turn(np.ascontiguousarray(image), seen)
+    ins = len(image)
+    places = data_address(seen), ins, data_address(target), ins
+    share(round_rows, len(seen), WORK_PER_NUMBER * seen.size, *places)
 
 
 class _PackedLine(ConstantForm):

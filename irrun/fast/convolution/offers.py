@@ -1,6 +1,6 @@
 """Choose compiled kernels of convolutions and transposed convolutions, for f32 and constant filters.
 
-The data is channels-last, unless it has one spatial axis."""
+The data is channels-last, unless it has one spatial axis, or windows that lie side by side."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from irrun.fast.convolution.lines import line
 from irrun.fast.convolution.methods import convolution, transposed
+from irrun.fast.convolution.patches import patches
 from irrun.kernels.convolution.planes import Filters
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Kernel, Op, Operands, Request, Value
@@ -34,9 +35,10 @@ def offer(op: Op, request: Request) -> Kernel | None:
     batch = None if data is None else data.shape[0].value
     if data is None or filters is None or batch is None or data.type.name != "f32":
         return None
-    if op.type == "Convolution" and data.rank == 3:
+    if op.type == "Convolution" and (data.rank == 3 or (data.rank == 4 and not request.channels_last)):
         known = cast(_Convolution, op).constant_geometry(data, filters)
-        return None if known is None else line(*known, batch, request.precision)
+        method = line if data.rank == 3 else patches
+        return None if known is None else method(*known, batch, request.precision)
     if not request.channels_last:
         return None
     if op.type.endswith("BackpropData"):

@@ -30,7 +30,7 @@ def absorb_followers(flow: Flow, context: Context) -> Flow:
         while (reader := flow.only_reader(last.writes[0])) is not None and reader in steps:
             then, own = steps[reader], last.writes[0]
             other = _other_input(then, own)
-            extended = _extended(epilogue, then, own, other, context.values)
+            extended = _extended(epilogue, then, own, other, context.values, step.kernel.joins.bias_axis)
             if extended is None:
                 break
             if extended.residual and not epilogue.residual:
@@ -51,10 +51,13 @@ def _other_input(step: Step, own: int) -> int:
     return step.reads[1 - step.reads.index(own)] if len(step.reads) == 2 else -1
 
 
-def _extended(epilogue: Epilogue, step: Step, own: int, other: int, values: Sequence[Value]) -> Epilogue | None:
+def _extended(
+    epilogue: Epilogue, step: Step, own: int, other: int, values: Sequence[Value], axis: int
+) -> Epilogue | None:
     """Return the epilogue that also computes ``step``, or None if there is none.
 
-    ``own`` is the slot of the results so far, and ``other`` the other input of ``step``, or -1.
+    ``own`` is the slot of the results so far, and ``other`` the other input of ``step``, or -1. ``axis`` is that of the
+    bias.
     """
     if step.kernel.out != "elementwise" or not is_static(step, values):
         return None
@@ -70,7 +73,7 @@ def _extended(epilogue: Epilogue, step: Step, own: int, other: int, values: Sequ
         return replace(epilogue, limits=(formula[1], formula[2]))
     if formula[0] != "add" or other < 0 or values[other].type is not value.type:
         return None
-    bias = _bias(values[other], value)
+    bias = _bias(values[other], value, axis)
     if bias is not None:
         return replace(epilogue, bias=bias if epilogue.bias is None else epilogue.bias + bias)
     if epilogue.residual or values[other].shape != value.shape:
@@ -78,11 +81,14 @@ def _extended(epilogue: Epilogue, step: Step, own: int, other: int, values: Sequ
     return replace(epilogue, residual=True)
 
 
-def _bias(constant: Value, value: Value) -> np.ndarray | None:
-    """Return the numbers that a constant adds to each element of the last axis of ``value``, or None."""
+def _bias(constant: Value, value: Value, axis: int) -> np.ndarray | None:
+    """Return the numbers that a constant adds to each element of an axis of ``value``, or None."""
     array, shape = constant.exact, value.shape.static
-    if array is None or shape is None or not array.size:
+    if array is None or shape is None or not array.size or array.ndim > len(shape):
         return None
+    if axis != -1:
+        array = np.moveaxis(array.reshape((1,) * (len(shape) - array.ndim) + array.shape), axis, -1)
+        shape = (shape[axis],)
     first = array.reshape(-1, array.shape[-1])[0] if array.ndim else array
     if not np.array_equal(np.broadcast_to(first, array.shape), array, equal_nan=True):
         return None
