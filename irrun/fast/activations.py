@@ -14,9 +14,9 @@ from irrun.fast.machine.memory import row_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.row_change import RowChange
 from irrun.kernels.blocks import SMALL_BLOCK_BYTES, each_block
-from irrun.opdef import Index, Joins, Kernel, Op, Request
+from irrun.opdef import Change, Index, Joins, Kernel, Op, Request
 
-__all__ = ["activation", "offer", "swish"]
+__all__ = ["activate", "activation", "numbered", "offer", "swish"]
 
 _f32: Final = np.float32
 _ONE: Final = _f32(1)
@@ -70,6 +70,13 @@ def activation(kernel: Callable[..., None], *numbers: np.float32) -> Kernel:
         return whole
 
     return Kernel(call, out="elementwise", joins=Joins(change=change, row_calls=change.rows, row_inputs=(0,)))
+
+
+def numbered(change: Change | None) -> tuple[int, np.float32] | None:
+    """Return the first arguments of ``activate`` for a change in place, or None if it is none of those."""
+    if not isinstance(change, RowChange) or change.kernel not in _NUMBERED:
+        return None
+    return _NUMBERED.index(change.kernel), np.float32(change.numbers[0] if change.numbers else 0)
 
 
 _WORK_PER_BYTE: Final = 4
@@ -152,3 +159,28 @@ def erf(address: int, columns: int, apart: int, first: int, last: int) -> None:
         row = row_at(address + 4 * i * apart, columns)
         for j in range(columns):
             row[j] = f.erf(row[j])
+
+
+_NUMBERED: Final = (gelu_erf, gelu_tanh, swish, sigmoid, tanh)
+"""The activations that ``activate`` computes, by its ``which``."""
+
+
+@contracted
+def activate(which: int, beta: Number, address: int, columns: int) -> None:
+    """Change a row in place by the activation number ``which`` of ``_NUMBERED``. ``beta`` is that of ``swish``."""
+    row = row_at(address, columns)
+    if which == 0:
+        for j in range(columns):
+            row[j] = _gelu_erf(row[j])
+    elif which == 1:
+        for j in range(columns):
+            row[j] = _gelu_tanh(row[j])
+    elif which == 2:
+        for j in range(columns):
+            row[j] = _swish(row[j], beta)
+    elif which == 3:
+        for j in range(columns):
+            row[j] = f.sigmoid(row[j])
+    else:
+        for j in range(columns):
+            row[j] = f.tanh(row[j])

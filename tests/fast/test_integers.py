@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,13 +16,7 @@ from irrun import build as b
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
-import llvmlite.binding as llvm
-from llvmlite import ir
-
-from irrun.fast.integers.block import IntegerBlock, Row, _Arguments, windows
-from irrun.fast.integers.dots import DOT, DOTS
-from irrun.fast.integers.quads import in_quads
-from irrun.fast.machine.processor import ROWS, VECTORS
+from irrun.fast.integers.dots import DOT
 
 RANDOM = np.random.default_rng(0)
 needs_form = pytest.mark.skipif(DOT is None, reason="the processor has no form of products of bytes")
@@ -319,92 +312,92 @@ def test_any_scales() -> None:
     assert (apart > 0.5).mean() < 1e-3
 
 
-# ---------------------------------------------------------------------------------------------
-# the instructions
-
-_I64 = ir.IntType(64)
-_CALL = [_I64] * 11
-
-
-def module(feature: str, triple: str, depthwise: bool, levels: bool) -> ir.Module:
-    """A function that takes the arguments of a block, and computes it with all its vectors."""
-    made = ir.Module()
-    made.triple = triple
-    function = ir.Function(made, ir.FunctionType(ir.VoidType(), _CALL), "block")
-    builder = ir.IRBuilder(function.append_basic_block())
-    *places, rounds, adds = function.args
-    flags = [builder.trunc(flag, ir.IntType(8)) for flag in (rounds, adds)]
-    IntegerBlock(builder, DOTS[feature], depthwise, VECTORS, levels, _Arguments(*places, *flags)).emit()
-    builder.ret_void()
-    return made
+def near_levels(node: Any, x: np.ndarray, wanted: np.ndarray, last: Levels) -> irrun.Executable:
+    """The result is that of levels, of which one in a thousand is beside the wanted one, in the middle between two."""
+    model = irrun.compile(b.model({"y": node}))
+    apart = np.abs(model([x])[0] - wanted) / last.step
+    assert apart.max() < 1.01
+    assert (apart > 0.5).mean() < 1e-3
+    return model
 
 
-def machine(triple: str, processor: str, features: str) -> Any:
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    return llvm.Target.from_triple(triple).create_target_machine(processor, features, opt=3)
+ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[[np.ndarray], np.ndarray]]] = {
+    "Gelu": (
+        lambda x: b.Gelu(x, approximation_mode="erf"),
+        lambda x: x / 2 * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
+    ),
+    "Gelu of tanh": (
+        lambda x: b.Gelu(x, approximation_mode="tanh"),
+        lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    ),
+    "Swish": (lambda x: b.Swish(x, np.float32(1.5)), lambda x: x / (1 + np.exp(-1.5 * x))),
+    "Sigmoid": (b.Sigmoid, lambda x: 1 / (1 + np.exp(-x))),
+    "Tanh": (b.Tanh, np.tanh),
+}
 
 
-@pytest.mark.parametrize("depthwise", [False, True])
-@pytest.mark.parametrize(
-    ("feature", "triple", "processor", "instruction"),
-    [
-        ("avx512vnni", "x86_64-linux", "icelake-server", "vpdpbusd"),
-        ("avx512bw", "x86_64-linux", "skylake-avx512", "vpmaddwd"),
-        ("avxvnni", "x86_64-linux", "alderlake", "vpdpbusd"),
-        ("avx2", "x86_64-linux", "haswell", "vpmaddwd"),
-        ("dotprod", "aarch64-linux", "neoverse-n1", "sdot"),
-    ],
-)
-def test_forms_of_other_processors_are_assembled(
-    feature: str, triple: str, processor: str, instruction: str, depthwise: bool
-) -> None:
-    code = llvm.parse_assembly(str(module(feature, triple, depthwise, levels=True)))
-    text = machine(triple, processor, "").emit_assembly(code)
-    assert depthwise or instruction in text
+@needs_form
+@pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(name: str) -> None:
+    """Between a product or a convolution and levels, with a bias before and a number for each column after."""
+    make, of = ACTIVATIONS[name]
+    own, then, x = matrix(90, 70), matrix(66, 90), numbers(2, 40, 70, step=IN.step)
+    own = Matrix(own.codes, own.scales / 256)
+    extra, factors = bias(90).ravel() / 8, RANDOM.uniform(0.5, 2, (1, 1, 90)).astype(np.float32)
+    last, wanted = Levels(2.0**-6, 60), of(IN.of(x) @ own.values.T + extra)
+    node = make(b.Add(own.node(IN.node(b.parameter([2, 40, 70], "f32"))), extra))
+    near_levels(last.node(node), x, last.of(wanted), last)
+    model = near_levels(last.node(b.Multiply(factors, node)), x, last.of(wanted * factors), last)
+    assert algorithms(model) == ["integers in turn", "from levels"]
+    # two products, with only levels between them
+    model = irrun.compile(b.model({"y": then.node(last.node(b.Multiply(node, factors)))}))
+    assert algorithms(model) == ["integers in turn"]
+    assert np.abs(model([x])[0] - last.of(wanted * factors) @ then.values.T).max() < 2 * last.step
+    filter, y = filters(70, 8, 3, 3), numbers(1, 8, 7, 8, step=IN.step)
+    filter = Filters(filter.codes, filter.scales / 256)
+    image = make(filter.node(IN.node(b.parameter([1, 8, 7, 8], "f32"))))
+    near_levels(last.node(image), y, last.of(of(filter.of(IN.of(y)))), last)
 
 
-@pytest.mark.parametrize("depthwise", [False, True])
-@pytest.mark.parametrize("feature", DOTS)
-def test_forms_of_this_processor(feature: str, depthwise: bool) -> None:
-    """Each form that it can execute: with the largest products, residuals and rounding."""
-    host = llvm.get_host_cpu_features()
-    if not host.get(feature):
-        pytest.skip(f"this processor has no {feature}")
-    lanes, taps, depth = DOTS[feature].lanes, 6, 5
-    width, channels = lanes * VECTORS, lanes * VECTORS - 3
-    deep = width if depthwise else 4 * depth
-    data = RANDOM.choice(np.array([0, 1, 127, 128, 255], np.uint8), (ROWS * taps, deep))
-    codes = RANDOM.choice(np.array([-128, -1, 0, 1, 127], np.int8), (taps, width if depthwise else 4 * depth, width))
-    if depthwise:
-        weights = in_quads(codes[:, 0].T) if DOTS[feature].quads else np.ascontiguousarray(codes[:, 0].astype(np.int16))
-        sums = np.einsum("rtc,tc->rc", data.reshape(ROWS, taps, width).astype(np.int64), codes[:, 0])
-    else:
-        weights = np.ascontiguousarray(codes.reshape(taps, depth, 4, width).swapaxes(2, 3))
-        sums = np.einsum("rtk,tkc->rc", data.reshape(ROWS, taps, deep).astype(np.int64), codes)
-        sums -= DOTS[feature].offset * codes.sum((0, 1), dtype=np.int64)
-    own = np.zeros((len(Row), width), np.float32)
-    own[0].view(np.int32)[:] = start = RANDOM.integers(-1000, 1000, width)
-    own[1:3], own[3:5], own[5:8] = [[2.0**-10], [3.5]], [[-50.0], [70.0]], [[0.5], [8.0], [2.0]]
-    own[8:10] = [[1.0], [200.0]]
-    residual, table = RANDOM.integers(0, 256, (ROWS, width), np.uint8), np.zeros((taps, ROWS), np.int64)
-    table[:] = data.__array_interface__["data"][0] + deep * (np.arange(ROWS) * taps + np.arange(taps)[:, None])
-    engine = llvm.create_mcjit_compiler(
-        llvm.parse_assembly(str(module(feature, llvm.get_process_triple(), depthwise, levels=True))),
-        machine(llvm.get_process_triple(), llvm.get_host_cpu_name(), host.flatten()),
-    )
-    engine.finalize_object()
-    function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 11)(engine.get_function_address("block"))
-    plain = (sums + start) * 2.0**-10 + 3.5
-    stepped = np.rint(np.clip(plain, -50, 70)) * 0.5 + 8
-    for rounds, adds in itertools.product((0, 1), (0, 1)):
-        out, targets = np.full((ROWS, width), 99, np.uint8), np.zeros((ROWS, 3), np.int64)
-        for n, array in enumerate((out, residual)):
-            targets[:, n] = array.__array_interface__["data"][0] + width * np.arange(ROWS)
-        addresses = [array.__array_interface__["data"][0] for array in (table, weights, targets, own)]
-        for row in range(0, ROWS, windows(DOTS[feature]) if depthwise else ROWS):
-            entries, places = addresses[0] + 8 * row, addresses[2] + 24 * row
-            function(entries, taps, depth, addresses[1], places, 0, 0, lanes - 3, addresses[3], rounds, adds)
-        wanted = np.rint(np.clip((stepped if rounds else plain) + 2.0 * residual * adds, 1, 200))
-        np.testing.assert_array_equal(out[:, :channels], wanted[:, :channels])
-        assert (out[:, channels:] == 99).all(), "lanes beyond the last channel are written"
+@needs_form
+def test_activations_that_others_read() -> None:
+    """Or that no levels follow, or that follow a depthwise convolution: numpy or another kernel computes them."""
+    own, x = matrix(90, 70), numbers(3, 70, step=IN.step)
+    own = Matrix(own.codes, own.scales / 256)
+    node = b.Tanh(own.node(IN.node(b.parameter([3, 70], "f32"))))
+    wanted, last = np.tanh(IN.of(x) @ own.values.T), Levels(2.0**-6, 60)
+    for given, numbers_wanted in ((node, wanted), (b.Add(last.node(node), node), last.of(wanted) + wanted)):
+        y = irrun.compile(b.model({"y": given}))([x])[0]
+        np.testing.assert_allclose(y, numbers_wanted, atol=1.01 * last.step if given is not node else 1e-6)
+    deep, z = filters(12, 1, 1, 3, 3), numbers(1, 12, 6, 6, step=IN.step)
+    deep = Filters(deep.codes, deep.scales / 256)
+    image = last.node(b.Tanh(deep.node(IN.node(b.parameter([1, 12, 6, 6], "f32")))))
+    near_levels(image, z, last.of(np.tanh(deep.of(IN.of(z)))), last)
+
+
+@needs_form
+def test_numbers_that_are_multiplied_before_levels() -> None:
+    """By a number for each column, as smooth quantization has it: they become levels at once."""
+    own, x = matrix(90, 70), numbers(2, 5, 70, step=IN.step)
+    factors = 2.0 ** RANDOM.integers(-2, 3, (1, 1, 70))
+    given, p = (x * factors).astype(np.float32), b.parameter([2, 5, 70], "f32")
+    node = own.node(IN.node(b.Multiply(p, (1 / factors).astype(np.float32))))
+    model = irrun.compile(b.model({"y": node}))
+    assert algorithms(model) == ["integers in turn"]
+    np.testing.assert_array_equal(model([given])[0], (IN.of(x) @ own.values.T).astype(np.float32))
+    # what also others read is computed once more
+    both = b.Multiply(p, (1 / factors).astype(np.float32))
+    y = irrun.compile(b.model({"y": own.node(IN.node(both)), "z": b.Negative(both)}))([given])
+    np.testing.assert_array_equal(y[0], (IN.of(x) @ own.values.T).astype(np.float32))
+    np.testing.assert_array_equal(y[1], -x)
+
+
+@needs_form
+def test_levels_that_a_view_shows_to_f32() -> None:
+    """The product itself gives the f32 of its levels, as queries and keys of attention are."""
+    own, x = matrix(90, 70), numbers(1, 5, 70, step=IN.step)
+    node = b.Reshape(OUT.node(own.node(IN.node(b.parameter([1, 5, 70], "f32")))), np.array([5, 90]), special_zero=False)
+    model = irrun.compile(b.model({"y": b.Negative(node)}))
+    assert "from levels" not in algorithms(model)
+    np.testing.assert_array_equal(model([x])[0], -OUT.of(IN.of(x)[0] @ own.values.T).astype(np.float32))

@@ -48,6 +48,7 @@ LONG_SIGNATURES: Final = {
     "irrun/fast/tokens/paged.py _attend": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/groups.py _scale": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/integers/block.py _integer_block": "emits LLVM code: each argument is a value in a register",
+    "irrun/fast/integers/changes.py convolve_bytes_changed": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/integers/windows.py convolve_bytes": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/integers/windows.py convolve_bytes_depthwise": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/panels.py multiply_part": "machine code: an entry takes only arrays and numbers",

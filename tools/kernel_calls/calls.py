@@ -15,8 +15,9 @@ from irrun import build as b
 from irrun.growing.layouts import in_layout, repeated
 from irrun.opdef import Precision
 from irrun.running.executor import Executable
+from kernel_calls.draw import SPECIAL, Draw
 from kernel_calls.kernels import watched
-from kernel_calls.models import IN_PRECISIONS, MODELS, SPECIAL, Draw
+from kernel_calls.models import IN_PRECISIONS, MODELS
 
 __all__ = ["CALLS", "Call", "calls"]
 

@@ -8,16 +8,18 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.fast.activations import numbered
 from irrun.fast.convolution.windows import geometry_of
 from irrun.fast.integers.block import Row
 from irrun.fast.integers.calls import MIN_PIECE_WINDOWS, in_calls
+from irrun.fast.integers.changes import convolve_bytes_changed
 from irrun.fast.integers.dots import BYTES, DOT
 from irrun.fast.integers.levels import Grid, padded
 from irrun.fast.integers.quads import in_quads
 from irrun.fast.integers.windows import convolve_bytes, convolve_bytes_depthwise, pad_words
 from irrun.fast.panels import WIDTH
 from irrun.kernels.convolution.windows import Axis
-from irrun.opdef import Call, Calls, Kernel, Packing
+from irrun.opdef import Call, Calls, Change, Kernel, Packing
 
 __all__ = ["UNLIMITED", "After", "IntegerFilters", "convolution", "joins_taps", "padding"]
 
@@ -52,7 +54,8 @@ class IntegerFilters:
 class After:
     """What follows a convolution: ``grid(clamp(first(clamp(sum + bias)) + residual))``.
 
-    ``bias`` is f64 [channels]. A grid that is None leaves numbers as they are, and there may be no residual.
+    With an activation, it is ``grid(change(clamp(sum + bias)) * factors)``. ``bias`` and ``factors`` are f64
+    [channels]. A grid that is None leaves numbers as they are, and there may be no residual.
     """
 
     bias: np.ndarray
@@ -61,6 +64,8 @@ class After:
     residual: Grid | None = None
     limits: tuple[float, float] = UNLIMITED
     grid: Grid | None = None
+    change: Change | None = None
+    factors: Any = 1.0
 
     def numbers(self, unit: np.ndarray) -> np.ndarray:
         """Return the numbers of ``integer_block`` as f64 [rows of ``Row``, channels], but ``START``.
@@ -68,7 +73,7 @@ class After:
         ``unit`` f64 [channels] is what a sum of 1 stands for.
         """
         made = np.zeros((len(Row), unit.size))
-        scale, shift, top = _onto(self.grid)
+        scale, shift, top = _onto(self.grid if self.change is None else None)
         made[Row.LOW], made[Row.HIGH] = _within(self.limits, scale, shift, top)
         if self.residual is not None:
             made[Row.OTHER] = self.residual.step * scale
@@ -125,10 +130,19 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
     rounds, adds = after.first is not None, after.residual is not None
     more = (channels,) if depthwise else (groups, outs, -(-codes.shape[2] // BYTES))
     function = convolve_bytes_depthwise if depthwise else convolve_bytes
+    changed: tuple[Any, ...] = ()
+    if (own := numbered(after.change)) is not None and after.grid is not None:
+        function, place = convolve_bytes_changed, (after.grid.scale * after.factors, after.grid.shift)
+        onto = np.array([np.broadcast_to(numbers, channels) for numbers in place], np.float32)
+        changed = *own, _in_panels(onto.reshape(2, groups, -1)), np.float32(after.grid.top)
 
     def calls(data: np.ndarray, _: None, residual: np.ndarray | None = None, *, out: np.ndarray) -> Calls:
         other = data if residual is None else residual
-        given = (data, nothing, panels, rows, other, out.reshape(shape), geometry, *more, rounds, adds)
+        target = out.reshape(shape)
+        if changed:
+            given = (data, nothing, panels, rows, target, geometry, *more, *changed)
+        else:
+            given = (data, nothing, panels, rows, other, target, geometry, *more, rounds, adds)
         return [Call(function, given, windows, MIN_PIECE_WINDOWS)]
 
     name, packing = "integers, depthwise" if depthwise else "integers", Packing((1,), panels.nbytes + rows.nbytes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from irrun.fast.machine.memory import address_of, row_at
 from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.opdef import Call, Calls, Kernel
 
-__all__ = ["Grid", "decoding", "encoding", "padded"]
+__all__ = ["Grid", "decoding", "encoding", "level", "padded"]
 
 _MAX_LEVELS: Final = 256
 """The most levels that a byte holds."""
@@ -66,6 +66,10 @@ class Grid:
     def is_single(self) -> bool:
         """Whether all channels have the same levels."""
         return self.step.size == 1
+
+    def scaled(self, factors: np.ndarray) -> Grid:
+        """Return the grid of numbers that are multiplied by ``factors`` f64 [channels] first."""
+        return replace(self, scale=self.scale * factors, shift=np.broadcast_to(self.shift, factors.shape))
 
     def is_like(self, other: Grid | None) -> bool:
         """Return whether all channels have the same levels, and those of another grid are the same."""
@@ -121,7 +125,7 @@ def _encode(
             encode_row(begin, address_of(levels) + pixel * width, whole, scale, shift, top)
             row = row_at(begin, channels)
             for c in range(whole, channels):
-                levels[pixel, c] = _level(row[c], numbers[0, c], numbers[1, c], top)
+                levels[pixel, c] = level(row[c], numbers[0, c], numbers[1, c], top)
     else:
         whole = first + (last - first) // VECTOR * VECTOR
         for c in range(0, channels, BYTES):
@@ -141,11 +145,11 @@ def _encode(
             for plane in range(c, c + planes):
                 row = row_at(source + 4 * plane * channels_apart, last)
                 for pixel in range(whole, last):
-                    levels[pixel, plane] = _level(row[pixel], numbers[0, plane], numbers[1, plane], top)
+                    levels[pixel, plane] = level(row[pixel], numbers[0, plane], numbers[1, plane], top)
 
 
 @contracted
-def _level(x: Number, scale: Number, shift: Number, top: Number) -> Number:
+def level(x: Number, scale: Number, shift: Number, top: Number) -> Number:
     """Return the level of a number. NaN becomes 0."""
     place = x * scale + shift
     place = place if place > np.float32(0) else np.float32(0)

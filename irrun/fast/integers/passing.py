@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.fast.activations import numbered
 from irrun.fast.integers.convolution import (
     UNLIMITED,
     After,
@@ -56,6 +57,8 @@ class _End:
     steps: tuple[Step, ...]
     residual: int | None = None
     """The slot that is added, as the steps read it."""
+    is_dense: bool = True
+    """Whether an activation may follow: there is no kernel of depthwise convolutions with one."""
 
 
 class _Integers:
@@ -75,6 +78,8 @@ class _Integers:
                 continue
             if grid := self.grid(step) or self.passed(step):
                 self.grids[step.writes[0]] = grid
+                self.late[step.writes[0]] = step
+            elif self.scaling(step) is not None:
                 self.late[step.writes[0]] = step
             elif not self.multiplied(position, step):
                 self.keep(step)
@@ -110,17 +115,38 @@ class _Integers:
         if (slot, is_rows) in self.levels:
             return self.levels[slot, is_rows]
         step = self.flow.steps[self.flow.made[slot]]
+        layers = (step.layer,)
         kernel = None if is_rows else self.of_levels(step)
         if kernel is not None:
             before = [self.levels_of(read, is_rows) for read in step.reads]
         else:
             # levels of another layout are the results of a step that computes the FakeQuantize, too
             is_first = step.op.type == "FakeQuantize" and (slot, not is_rows) not in self.levels
-            before = [step.reads[0] if is_first else slot]
+            before, grid = [step.reads[0] if is_first else slot], self.grids[slot]
+            if is_first and (scaled := self.late.get(before[0])) and (scaling := self.scaling(scaled)):
+                before, grid, layers = [scaling[0]], grid.scaled(scaling[1]), (*scaled.layers, *layers)
             self.read(before[0])
-            kernel = encoding(self.grids[slot], self.shape(slot, is_rows), is_rows)
-        self.new.append(replace(_moving(step, -1, self.new_levels(slot, is_rows), kernel), reads=tuple(before)))
+            kernel = encoding(grid, self.shape(slot, is_rows), is_rows)
+        moving = _moving(step, -1, self.new_levels(slot, is_rows), kernel)
+        self.new.append(replace(moving, reads=tuple(before), layers=layers))
         return self.levels[slot, is_rows]
+
+    def scaling(self, step: Step) -> tuple[int, np.ndarray] | None:
+        """Return the slot that a step multiplies, and the number for each column.
+
+        Return None for other steps, and unless a FakeQuantize of the rows of a matrix alone reads the product.
+        """
+        if step.kernel.joins.formula != ("multiply",) or len(step.reads) != 2 or not is_static(step, self.values):
+            return None
+        slot, reader = step.writes[0], self.flow.only_reader(step.writes[0])
+        value = self.values[slot]
+        if reader is None or value.rank == 4 or self.grid(self.flow.steps[reader]) is None:
+            return None
+        for data, other in (step.reads, step.reads[::-1]):
+            factors = self.by_channel(other, value, True)
+            if factors is not None and self.values[data].shape == value.shape and data not in self.grids:
+                return data, factors.astype(np.float64)
+        return None
 
     def passed(self, step: Step) -> Grid | None:
         """Return the grid of what a MaxPool, a Concat or a view makes of levels, or None for other steps."""
@@ -189,7 +215,7 @@ class _Integers:
         grid = self.grids.get(step.reads[0]) if filters is not None and filters.fits else None
         if filters is None or grid is None or not (grid.is_single or filters.is_depthwise):
             return False
-        end = self.end(position, step, is_rows)
+        end = self.end(position, step, is_rows, not filters.is_depthwise)
         batch, *sizes, _ = self.shape(step.reads[0], is_rows)
         axes = tuple(Axis(n, 1, 1, 1, 0, 0, n) for n in sizes) if is_rows else op.axes(sizes, filters.codes.shape[3:])
         kernel = convolution(filters, axes, batch, grid, end.after)
@@ -246,15 +272,17 @@ class _Integers:
             return None
         return IntegerFilters(codes, np.broadcast_to(scales, codes.shape[:2]).ravel())
 
-    def end(self, position: int, step: Step, is_rows: bool) -> _End:
+    def end(self, position: int, step: Step, is_rows: bool, is_dense: bool) -> _End:
         """Return the last of the ends of what follows a convolution that gives levels, or else f32."""
         channels = self.shape(step.writes[0], is_rows)[3]
-        end = best = _End(After(np.zeros(channels)), step.writes[0], ())
+        end = best = _End(After(np.zeros(channels)), step.writes[0], (), None, is_dense)
         while (following := self.following(position, end, is_rows)) is not None:
             end = following
-            best = end if end.after.grid is not None or best.after.grid is None else best
+            is_f32 = end.after.grid is None and end.after.change is None and best.after.grid is None
+            best = end if is_f32 or end.after.grid is not None else best
         after = best.after
-        if after.grid is None or after.first is not None or after.residual is not None or self.takes_levels(best.slot):
+        is_plain = after.first is None and after.residual is None and after.change is None
+        if after.grid is None or not is_plain or self.takes_levels(best.slot):
             return best
         # f32 of the levels
         return replace(best, after=After(after.bias, after.limits, after.grid))
@@ -262,7 +290,11 @@ class _Integers:
     def takes_levels(self, slot: int) -> bool:
         """Return whether a step may read a slot as levels."""
         readers = (self.flow.steps[n] for n in self.flow.readers.get(slot, ()) if n < self.flow.end)
-        return any(step.op.type in (*_LEADING, "Add", "Concat", "MaxPool") or step.op.views for step in readers)
+        return any(
+            step.op.type in (*_LEADING, "Add", "Concat", "MaxPool")
+            or (step.op.views and any(map(self.takes_levels, step.writes)))
+            for step in readers
+        )
 
     def following(self, position: int, end: _End, is_rows: bool) -> _End | None:
         """Return the end that lies one step further, or None if that cannot be computed."""
@@ -278,7 +310,12 @@ class _Integers:
         if grid := self.grid(then):
             fits = then.reads[0] == end.slot and after.grid is None and (grid.is_single or not is_rows)
             return _gridded(longer, grid) if fits else None
+        if numbered(then.kernel.joins.change) is not None:
+            fits = end.is_dense and after.grid is None and after.residual is None and after.change is None
+            return replace(longer, after=replace(after, change=then.kernel.joins.change)) if fits else None
         kind, *limits = then.kernel.joins.formula or ("",)
+        if after.change is not None:
+            return self.multiplied_by(longer, then, end.slot, is_rows) if kind == "multiply" else None
         if kind == "clamp" and after.grid is None:
             low, high = max(after.limits[0], limits[0]), min(after.limits[1], limits[1])
             return replace(longer, after=replace(after, limits=(low, high))) if low <= high else None
@@ -290,6 +327,14 @@ class _Integers:
             plain = after.limits == UNLIMITED and after.residual is None and after.grid is None
             return replace(longer, after=replace(after, bias=after.bias + bias)) if plain else None
         return self.with_residual(position, longer, other, is_rows)
+
+    def multiplied_by(self, end: _End, step: Step, slot: int, is_rows: bool) -> _End | None:
+        """Return an end whose step multiplies a slot by a number for each channel, or None for other products."""
+        other = step.reads[1 - step.reads.index(slot)]
+        factors = self.by_channel(other, self.values[slot], is_rows)
+        if factors is None or end.after.grid is not None:
+            return None
+        return replace(end, after=replace(end.after, factors=end.after.factors * factors.astype(np.float64)))
 
     def with_residual(self, position: int, end: _End, other: int, is_rows: bool) -> _End | None:
         """Return an end that adds a slot which exists as levels before the convolution at a position, or None."""

@@ -12,8 +12,8 @@ from irrun.fast.machine.late import array_at, cgutils, emitted, inlined, ir, typ
 from irrun.fast.machine.processor import compiled
 
 __all__ = [
-    "add_to", "address_of", "data_address", "exchange", "floats_at", "halves_at", "longs_at", "look_at", "lower",
-    "pause", "row_at", "shorts_at", "words_at",
+    "add_to", "address_of", "bytes_at", "data_address", "exchange", "floats_at", "halves_at", "longs_at", "look_at",
+    "lower", "pause", "row_at", "shorts_at", "words_at",
 ]  # fmt: skip
 
 
@@ -41,6 +41,7 @@ def _pointer(element: str) -> Callable[[int], Any]:
     return cast(Callable[[int], Any], emitted(pointer))
 
 
+bytes_at: Final = _pointer("uint8")
 floats_at: Final = _pointer("float32")
 longs_at: Final = _pointer("int64")
 halves_at: Final = _pointer("uint16")
