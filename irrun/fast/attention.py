@@ -71,7 +71,7 @@ def attention(
     reads_hidden = asked.causal and not asked.hides()
     if not (keys and query.shape[-1] and width) or reads_hidden:
         return by_numpy.attention(asked, out=out, on_tile_ready=on_tile_ready)
-    mask = _sum(asked.masks, keys)
+    mask = _sum([mask for mask in asked.masks if not _changes_nothing(mask, query.ndim)], keys)
     whole = _result(query, key, value, mask) if out is None else out
     arrays = [_in_rows(query), _keys(key), _in_rows(value), whole, *(() if mask is None else (_in_rows(mask),))]
     offsets, steps = _layout(tuple((a.shape, a.strides) for a in arrays))
@@ -132,16 +132,32 @@ def _layout(
     return offsets.reshape(len(arrays), -1), np.array(steps)
 
 
+_HALF_COLUMNS: Final = WIDTH // 2 if WIDTH // 2 % GROUP == 0 else 0
+"""Columns of half a panel, if they are whole groups: weights are made of a group at a time."""
 _WORK_PER_WEIGHT: Final = 128
 """The time that a weight takes, in units of ``threads.WORTH``."""
+
+
+def _changes_nothing(mask: np.ndarray, axes: int) -> bool:
+    """Return whether a mask is a single 0 that is added, or True, as exporters write where there is no mask."""
+    return mask.size == 1 and mask.ndim <= axes and mask.item() == (1 if mask.dtype == np.bool_ else 0)
 
 
 def _sum(masks: Sequence[np.ndarray], keys: int) -> np.ndarray | None:
     """Return the sum of the masks as f32 [..., queries or 1, keys], or None if there are none."""
     if not masks:
         return None
-    mask = reduce(np.add, (by_numpy.addend(mask, np.dtype(np.float32)) for mask in masks))
+    mask = np.atleast_2d(reduce(np.add, map(_addend, masks)))
     return np.broadcast_to(mask, (*mask.shape[:-1], keys))
+
+
+def _addend(mask: np.ndarray) -> np.ndarray:
+    """Return a mask as f32 that is added. For booleans, that is 0 or -Inf: bits that are all 0, or those of -Inf."""
+    if mask.dtype != np.bool_:
+        return mask.astype(np.float32, copy=False)
+    words = np.subtract(mask.view(np.int8), 1, dtype=np.int8).astype(np.int32)
+    words &= _HIDDEN.view(np.int32)
+    return words.view(np.float32)
 
 
 @compiled
@@ -184,15 +200,20 @@ def _attend(
             seen = min(keys, top + high) if causal else keys
             for panel in range(-(-seen // WIDTH)):
                 b, c = address_of(across) + panel * across.strides[0], address_of(weights) + 4 * panel * WIDTH
-                multiply_panel(across, a, lda, b, across.strides[0], c, columns, high, words, False)
-            if len(places) == 5:
-                for i in range(high):
+                if seen - panel * WIDTH <= _HALF_COLUMNS:
+                    multiply_half(across, a, lda, b, across.strides[0], c, columns, high, words, False)
+                else:
+                    multiply_panel(across, a, lda, b, across.strides[0], c, columns, high, words, False)
+            if len(places) == 5 and keys % GROUP:
+                for i in range(high if steps[4] else 1):
                     _copy(places[4, head] + 4 * (top + i) * steps[4], address_of(masks) + 4 * i * columns, keys, _ONE)
             for i in range(high):
                 visible, place = min(keys, top + i + 1) if causal else keys, address_of(weights) + 4 * i * columns
                 mask = address_of(shown) + 4 * (columns - visible)
                 if len(places) == 5:
-                    mask = address_of(masks) + 4 * i * columns
+                    mask = places[4, head] + 4 * (top + i) * steps[4]
+                    if keys % GROUP:
+                        mask = address_of(masks) + (4 * i * columns if steps[4] else 0)
                 groups = -(-seen // GROUP)
                 if share == 2:
                     factors[i] = _ONE / weigh_pairs(place, mask, scale, groups)

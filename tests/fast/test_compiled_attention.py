@@ -91,6 +91,16 @@ def test_masks(shape: tuple[int, ...], boolean: bool) -> None:
     assert_close(got, expected(query, key, value, mask))
 
 
+@pytest.mark.parametrize(
+    "mask", [np.zeros((), np.float32), np.ones((), np.bool_), *(np.zeros((1,) * n, np.float32) for n in (4, 5))]
+)
+def test_a_mask_that_changes_nothing(mask: np.ndarray) -> None:
+    """It may add axes to the result."""
+    query, key, value = normal(2, 3, 7, 4), normal(2, 3, 9, 4), normal(2, 3, 9, 5)
+    got = kernel_of(query, key, value, mask).call(query, key, value, mask)
+    assert_close(got, expected(query, key, value, mask))
+
+
 def test_batches_that_are_broadcast() -> None:
     query, key, value, mask = normal(2, 1, 7, 4), normal(1, 3, 9, 4), normal(9, 5)[None], normal(4, 1, 1, 7, 9)
     got = kernel_of(query, key, value, mask).call(query, key, value, mask)
