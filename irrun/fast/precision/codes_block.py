@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from irrun.fast.block import FORMS, WIDTH, Form, Sums, at, fetch_ahead, fused, int64, repeated, widened
+from irrun.fast.block import FORMS, WIDTH, Form, Sums, at, fetch_ahead, fused, int64, repeated
 from irrun.fast.integers.dots import BYTES, DOT
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import VECTOR, VECTORS
@@ -34,8 +34,12 @@ def _multiply_quantized(
     shape = literal(rows), literal(panels)
     is_packed, zero_form = weights.dtype.name == "uint8", FORMS[zeros.dtype.name]
 
+    vectors = range(shape[1] * VECTORS)
+    each = _HALF if shape[0] > 1 and VECTORS == 2 * _HALF else len(vectors)
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
-        _quantized(builder, shape, is_packed, zero_form, *arguments[4:])
+        for first in vectors[::each]:
+            _quantized(builder, shape[0], vectors[first : first + each], is_packed, zero_form, *arguments[4:])
         return context.get_dummy_value()
 
     given = rows, panels, weights, zeros, a, lda, units, sums, b, ldb, shifts, scales, c, ldc, groups, parts, size
@@ -45,43 +49,47 @@ def _multiply_quantized(
 multiply_quantized: Final[Callable[..., None]] = emitted(_multiply_quantized, prefer_literal=True)
 
 
+_HALF: Final = 2
+"""Vectors that are computed at a time, where there are 32 registers: 6 rows have 12 sums of a part and 12 of all."""
+
+
 def _quantized(
-    builder: Any, shape: tuple[int, int], is_packed: bool, zero_form: Form, a: ir.Value, lda: ir.Value,
+    builder: Any, rows: int, vectors: range, is_packed: bool, zero_form: Form, a: ir.Value, lda: ir.Value,
     units: ir.Value, sums: ir.Value, b: ir.Value, ldb: ir.Value, shifts: ir.Value, scales: ir.Value, c: ir.Value,
     ldc: ir.Value, groups: ir.Value, parts: ir.Value, size: ir.Value,
 ) -> None:  # fmt: skip
-    rows, panels = shape
-    zero_bytes, code_bytes = VECTORS * VECTOR * zero_form.bytes, WIDTH // 2 if is_packed else WIDTH
+    """Multiply the rows by some vectors of the columns of the panels."""
+    code_bytes = WIDTH // 2 if is_packed else WIDTH
     nothing = ir.Constant(_FLOATS, [0.0] * VECTOR)
     with cgutils.for_range(builder, groups) as loop:
         group = loop.index
         is_first = builder.icmp_signed("==", group, int64(0))
-        totals = [[cgutils.alloca_once_value(builder, nothing) for _ in range(panels * VECTORS)] for _ in range(rows)]
+        totals = [[cgutils.alloca_once_value(builder, nothing) for _ in vectors] for _ in range(rows)]
         for total in (total for row in totals for total in row):
             builder.store(nothing, total)
         with cgutils.for_range(builder, parts) as inner:
             part = builder.add(builder.mul(group, parts), inner.index)
             begin = builder.mul(part, size)
             codes = builder.add(b, builder.mul(begin, int64(code_bytes)))
-            found = _dots(builder, shape, is_packed, builder.add(a, begin), lda, codes, ldb, size)
+            found = _dots(builder, rows, vectors, is_packed, builder.add(a, begin), lda, codes, ldb, size)
             every = builder.mul(groups, parts)
             for row in range(rows):
                 unit = _of_row(builder, units, part, every, row)
                 for dots, total in zip(found[row], totals[row]):
                     value = fused(builder, builder.sitofp(dots, _FLOATS), unit, builder.load(total))
                     builder.store(value, total)
-        for panel in range(panels):
+        for n, vector in enumerate(vectors):
+            panel, own = divmod(vector, VECTORS)
             place = builder.add(group, builder.mul(groups, int64(panel)))
-            zeros = widened(builder, zero_form, builder.add(shifts, builder.mul(place, int64(zero_bytes))))
-            factors = widened(builder, FORMS["float32"], builder.add(scales, builder.mul(place, int64(4 * WIDTH))))
+            zero = _of_columns(builder, zero_form, shifts, place, own)
+            factor = _of_columns(builder, FORMS["float32"], scales, place, own)
             for row in range(rows):
                 sum = builder.fneg(_of_row(builder, sums, group, groups, row))
+                value = fused(builder, sum, zero, builder.load(totals[row][n]))
                 line = builder.add(c, builder.mul(ldc, int64(4 * row)))
-                for n, (zero, factor) in enumerate(zip(zeros, factors), panel * VECTORS):
-                    value = fused(builder, sum, zero, builder.load(totals[row][n]))
-                    target = at(builder, line, int64(4 * VECTOR * n), _FLOATS)
-                    before = builder.select(is_first, nothing, builder.load(target, align=4))
-                    builder.store(fused(builder, value, factor, before), target, align=4)
+                target = at(builder, line, int64(4 * VECTOR * vector), _FLOATS)
+                before = builder.select(is_first, nothing, builder.load(target, align=4))
+                builder.store(fused(builder, value, factor, before), target, align=4)
 
 
 def _of_row(builder: Any, numbers: ir.Value, column: ir.Value, columns: ir.Value, row: int) -> ir.Value:
@@ -90,26 +98,34 @@ def _of_row(builder: Any, numbers: ir.Value, column: ir.Value, columns: ir.Value
     return repeated(builder, builder.load(at(builder, numbers, builder.mul(place, int64(4)), _F32), align=4))
 
 
+def _of_columns(builder: Any, form: Form, numbers: ir.Value, row: ir.Value, vector: int) -> ir.Value:
+    """Return a vector, in f32, of a row of ``VECTORS`` vectors that begin at an address."""
+    step = VECTOR * form.bytes
+    begin = builder.add(numbers, builder.mul(row, int64(VECTORS * step)))
+    place = at(builder, begin, int64(vector * step), form.stored)
+    return form.widen(builder, [builder.load(place, align=form.bytes)])[0]
+
+
 def _dots(
-    builder: Any, shape: tuple[int, int], is_packed: bool, a: ir.Value, lda: ir.Value, b: ir.Value, ldb: ir.Value,
+    builder: Any, rows: int, vectors: range, is_packed: bool, a: ir.Value, lda: ir.Value, b: ir.Value, ldb: ir.Value,
     size: ir.Value,
 ) -> Sums:  # fmt: skip
     """Return the sums of the products of ``size`` numbers of each row with the codes of each column."""
     assert DOT is not None
-    rows, panels = shape
     begins = [builder.add(a, builder.mul(lda, int64(row))) for row in range(rows)]
     before, loop, done = builder.block, builder.append_basic_block("words"), builder.append_basic_block("done")
     builder.branch(loop)
     builder.position_at_end(loop)
     k, address = builder.phi(_I64), builder.phi(_I64)
-    sums = [[builder.phi(_INTS) for _ in range(panels * VECTORS)] for _ in range(rows)]
-    places = [builder.add(address, builder.mul(ldb, int64(panel))) for panel in range(panels)]
-    for place in places:
-        fetch_ahead(builder, place, BYTES * WIDTH)
+    sums = [[builder.phi(_INTS) for _ in vectors] for _ in range(rows)]
+    panels = {vector // VECTORS for vector in vectors}
+    places = {panel: builder.add(address, builder.mul(ldb, int64(panel))) for panel in sorted(panels)}
+    if not vectors.start:
+        for place in places.values():
+            fetch_ahead(builder, place, BYTES * WIDTH)
     loads = [
-        builder.load(at(builder, place, int64(BYTES * VECTOR * n), _INTS), align=1)
-        for place in places
-        for n in range(VECTORS)
+        builder.load(at(builder, places[vector // VECTORS], int64(BYTES * VECTOR * (vector % VECTORS)), _INTS), align=1)
+        for vector in vectors
     ]
     added: Sums = sums
     for half, weights in enumerate(_halves(builder, loads) if is_packed else [loads]):

@@ -15,78 +15,18 @@ import numpy as np
 from irrun.fast.codes import PackedCodes, group_count, nibble
 from irrun.fast.functions import Number
 from irrun.fast.integers.dots import BYTES, DOT
-from irrun.fast.machine.late import array_at
-from irrun.fast.machine.memory import address_of, floats_at, words_at
+from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, compiled
 from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, empty_panels, finish
 from irrun.fast.precision.codes_block import multiply_quantized
+from irrun.fast.precision.quantizing import quantize_rows
 from irrun.opdef import Stored
-from irrun.planning.groups import GROUP, LEAST_QUANTIZED, MOST_CODE
+from irrun.planning.groups import GROUP
 
 __all__ = ["QuantizedCodes"]
 
 _WORD: Final[Mapping[int, int]] = {8: BYTES, 4: 2 * BYTES}
 """Codes of a column that a kernel reads at once, by their bits."""
-_SIZE: Final = np.uint32(0x7FFFFFFF)
-_ROUND: Final = np.float32(1.5 * 2**23)
-"""A number that is so large that a sum with it is rounded to a whole number, halves to the even one."""
-
-
-_HUGE_UNIT: Final = np.float32(2.0**90)
-_HUGE_FACTOR: Final = np.float32(2.0**32)
-"""A row with a unit above the first number is divided by the second one, and its products are multiplied by it."""
-
-
-@compiled
-def _quantize_rows(
-    a: np.ndarray, codes: np.ndarray, units: np.ndarray, sums: np.ndarray, factors: np.ndarray, size: int
-) -> None:
-    """Quantize rows of f32 to i8 in groups: see ``planning.groups``.
-
-    ``units`` holds the unit of each part of ``size`` numbers, and ``sums`` what the codes of each group of a matrix
-    that they are multiplied by stand for, summed up. Both are divided by ``factors``, which are 1 except for rows of
-    huge numbers, whose sums of products with codes might be infinite where those with codes - zeros are not.
-    """
-    rows, depth = a.shape
-    each = units.shape[1] // sums.shape[1]
-    group = GROUP if depth % GROUP == 0 else depth
-    parts = group // size
-    for n in range(rows):
-        for k in range(sums.shape[1]):
-            sums[n, k] = 0
-        for first in range(0, depth, group):
-            part = first // size
-            place = address_of(a) + n * a.strides[0] + 4 * first
-            bits, numbers = array_at(words_at(place), group), array_at(floats_at(place), group)
-            most = np.uint32(0)
-            for k in range(group):  # NaN exceeds every number
-                most = max(most, np.uint32(bits[k] & _SIZE))
-            array_at(words_at(address_of(units) + n * units.strides[0] + 4 * part), 1)[0] = most
-            largest = units[n, part]
-            unit = np.float32(largest / np.float32(MOST_CODE))
-            if not largest < np.float32(np.inf):
-                unit = np.float32(np.nan)
-            by = unit
-            if not largest >= np.float32(LEAST_QUANTIZED):  # nothing, or no number
-                unit, by = np.float32(0) if largest < np.float32(np.inf) else unit, np.float32(np.inf)
-            for k in range(group):
-                whole = np.float32(np.float32(numbers[k] / by) + _ROUND) - _ROUND
-                codes[n, first + k] = np.int8(np.int32(whole))
-            for p in range(parts):
-                total = np.int32(0)
-                for k in range(size):
-                    total += np.int32(codes[n, first + p * size + k])
-                units[n, part + p] = unit
-                sums[n, (part + p) // each] += np.float32(total) * unit
-        largest = np.float32(0)
-        for part in range(units.shape[1]):
-            largest = max(largest, units[n, part])
-        factors[n] = _HUGE_FACTOR if largest > _HUGE_UNIT else np.float32(1)
-        if largest > _HUGE_UNIT:
-            for part in range(units.shape[1]):
-                units[n, part] /= _HUGE_FACTOR
-            for k in range(sums.shape[1]):
-                sums[n, k] /= _HUGE_FACTOR
 
 
 @compiled
@@ -107,7 +47,7 @@ def _multiply_rows(
     ldb = panels.strides[0]
     for top in range(0, rows, MAX_CACHED_ROWS):
         height = min(MAX_CACHED_ROWS, rows - top)
-        _quantize_rows(a[top : top + height], codes, units, sums, powers, size)
+        quantize_rows(a[top : top + height], codes, units, sums, powers, size)
         column = first
         while column < last:
             at = panel + column // WIDTH
