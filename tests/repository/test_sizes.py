@@ -38,6 +38,7 @@ LONG_SIGNATURES: Final = {
     "irrun/fast/codes.py _multiply_many": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/codes.py _multiply_part": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/convolution/sequences.py _convolve": "machine code: an entry takes only arrays and numbers",
+    "irrun/fast/convolution/table_block.py _find_taps": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/convolution/window_block.py _window_block": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/convolution/windows.py convolve": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/convolution/windows.py convolve_depthwise": "machine code: an entry takes only arrays and numbers",

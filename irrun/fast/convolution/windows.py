@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.fast.convolution.table_block import BEGIN, LEFT, TOP, find_taps
 from irrun.fast.convolution.window_block import DENSE, DEPTHWISE, window_block
 from irrun.fast.functions import contracted
 from irrun.fast.machine.late import array_at
@@ -21,6 +22,8 @@ _MAX_TABLE_WINDOWS: Final = 32 * ROWS
 """The most windows whose addresses are in the table at once."""
 _MAX_TABLE_ADDRESSES: Final = 1 << 11
 """The most addresses in the table, so that it leaves most of the first-level cache to the data."""
+_OUTSIDE: Final = -(1 << 62)
+"""A row far above all data."""
 
 
 def geometry_of(
@@ -191,7 +194,6 @@ def _find(data: np.ndarray, geometry: np.ndarray, first: int, count: int, nothin
     down, across, step_y, step_x = geometry[0], geometry[1], geometry[2], geometry[3]
     near_y, near_x, pad_y, pad_x = geometry[4], geometry[5], geometry[6], geometry[7]
     pixel = data.itemsize * channels
-    next_y, next_x, step = near_y * broad * pixel, near_x * pixel, step_x * pixel
     high_windows, line_windows = geometry[8], geometry[9]
     if down * across == step_y * step_x == 1 and high_windows == high and line_windows == broad:  # a pixel for each
         begin, entries = address_of(data) + first * pixel, array_at(longs_at(address_of(table)), table.size)
@@ -202,39 +204,23 @@ def _find(data: np.ndarray, geometry: np.ndarray, first: int, count: int, nothin
         return
     image, place = divmod(first, high_windows * line_windows)
     window_y, window_x = divmod(place, line_windows)
+    places = np.empty((3, ROWS), np.int64)
     for block in range(-(-count // ROWS)):
-        top, left = window_y * step_y - pad_y, window_x * step_x - pad_x
-        right = left + (ROWS - 1) * step_x + (across - 1) * near_x
-        inside_y = top >= 0 and top + (down - 1) * near_y < high
-        if inside_y and left >= 0 and right < broad and window_x + ROWS <= line_windows and (block + 1) * ROWS <= count:
-            begin = address_of(data) + ((image * high + top) * broad + left) * pixel
-            entries = array_at(longs_at(address_of(table) + block * table.strides[0]), down * across * ROWS)
-            n = 0
-            for i in range(down):
-                for j in range(across):
-                    for row in range(ROWS):
-                        entries[n + row] = begin + i * next_y + j * next_x + row * step
-                    n += ROWS
-            window_x += ROWS
-        else:
-            for row in range(ROWS):
-                top, left = window_y * step_y - pad_y, window_x * step_x - pad_x
-                begin = address_of(data) + ((image * high + top) * broad + left) * pixel
-                known = block * ROWS + row < count
-                for i in range(down):
-                    line = known and 0 <= top + i * near_y < high
-                    for j in range(across):
-                        seen = line and 0 <= left + j * near_x < broad
-                        table[block, i * across + j, row] = begin + i * next_y + j * next_x if seen else nothing
-                window_x += 1
-                if window_x == line_windows:
-                    window_x, window_y = 0, window_y + 1
+        for row in range(ROWS):
+            top, left = window_y * step_y - pad_y, window_x * step_x - pad_x
+            places[TOP, row] = top if block * ROWS + row < count else _OUTSIDE
+            places[LEFT, row] = left
+            places[BEGIN, row] = address_of(data) + ((image * high + top) * broad + left) * pixel
+            window_x += 1
+            if window_x == line_windows:
+                window_x, window_y = 0, window_y + 1
                 if window_y == high_windows:
                     window_y, image = 0, image + 1
-        if window_x == line_windows:
-            window_x, window_y = 0, window_y + 1
-        if window_y == high_windows:
-            window_y, image = 0, image + 1
+        entries = address_of(table) + block * table.strides[0]
+        find_taps(
+            address_of(places), entries, down, across, near_y, near_x, near_y * broad * pixel, near_x * pixel, high,
+            broad, nothing,
+        )  # fmt: skip
 
 
 @compiled
