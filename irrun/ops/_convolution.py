@@ -60,12 +60,9 @@ class Filtering(Sliding):
         return outputs[0].shape.count() * self.each(filters) * 2
 
     def rounded(self, inputs: Sequence[Value | None], precision: Operands, /) -> tuple[int, ...]:
-        """Return data and filters. Depthwise convolutions round nothing: most of their time goes to memory."""
-        if precision == "i8":
-            return ()
+        """Return data and filters."""
         filters = inputs[1]
-        shape = None if filters is None else filters.shape.static
-        return () if shape is None or shape[self.leading - 2 : self.leading] == (1, 1) else (0, 1)
+        return () if precision == "i8" or filters is None or filters.shape.static is None else (0, 1)
 
     def each(self, filters: Value | None) -> Dim:
         """Return how many filter elements one element of the output (of the input, if transposed) is multiplied by."""

@@ -200,9 +200,33 @@ def test_transposed_convolutions(way: str, groups: int, stride: int) -> None:
     assert_sums(result, spread(left, right), spread(np.abs(left), np.abs(right)))
 
 
+@pytest.mark.parametrize("type", ["f32", *HALVES])
+@pytest.mark.parametrize(
+    ("channels", "kernel", "stride", "dilation", "pad"),
+    [(2, 1, 1, 1, 0), (7, 3, 1, 1, 1), (20, 3, 2, 1, 1), (37, 2, 1, 2, 1), (70, 5, 1, 1, 2), (130, 3, 1, 1, 0)],
+)
+def test_depthwise(way: str, type: str, channels: int, kernel: int, stride: int, dilation: int, pad: int) -> None:
+    data, filters = normal(2, channels, 9, 8), normal(channels, 1, 1, kernel, kernel)
+    how = ([stride] * 2, [dilation] * 2, [pad] * 2)
+    x = b.parameter([2, channels, 9, 8], "f32")
+    result = run(inside(node(b.GroupConvolution, x, constant(filters, type), *how)), way, data)
+    left, right = in_bf16(data), in_bf16(held(filters, type))
+    assert_sums(result, convolved(left, right, *how), convolved(np.abs(left), np.abs(right), *how))
+
+
+@pytest.mark.parametrize("channels", [6, 33])
+def test_depthwise_ones_one_after_the_other(way: str, channels: int) -> None:
+    """Each rounds what it reads, also an odd number of channels."""
+    data, deep = integers(2, channels, 6, 7), [integers(channels, 1, 1, 3, 3, most=1) / n for n in (1, 4, 16)]
+    how, value, result = ([1, 1], [1, 1], [1, 1]), data.astype(np.float64), b.parameter([2, channels, 6, 7], "f32")
+    for filters in deep:
+        result, value = node(b.GroupConvolution, result, filters, *how), convolved(in_bf16(value), filters, *how)
+    np.testing.assert_array_equal(run(inside(result), way, data), value)
+
+
 @pytest.mark.parametrize("batch", [0, 3])
 def test_convolutions_one_after_the_other(way: str, batch: int) -> None:
-    """Each value is rounded where a convolution reads it, but neither where it is added nor in a depthwise one."""
+    """Each value is rounded where a convolution reads it, but not where it is added."""
     data = integers(batch, 6, 8, 9)
     one, two, three = integers(1, 12, 6, 3, 3, most=2), integers(12, 1, 1, 3, 3, most=1), integers(1, 12, 12, 1, 1)
     pad, alone = ([1, 1], [1, 1], [1, 1]), ([1, 1], [1, 1], [0, 0])
@@ -212,7 +236,7 @@ def test_convolutions_one_after_the_other(way: str, batch: int) -> None:
     then = b.Add(node(b.Convolution, first, three[0] / 600, *alone), first)
     result = run(inside(b.Add(deep, then)), way, data)
     between = np.maximum(convolved(in_bf16(data), one, *pad), 0)
-    expected = convolved(between, two, *pad) + between
+    expected = convolved(in_bf16(between), two, *pad) + between
     expected += convolved(in_bf16(between), in_bf16(three / 600), *alone)
     scale = convolved(between, np.abs(three) / 600, *alone) + convolved(between, np.abs(two), *pad) + between
     assert (np.abs(result - expected) <= 2**-21 * scale).all()
@@ -339,13 +363,6 @@ def test_products_of_two_values_stay_in_f32(way: str) -> None:
     x, y = b.parameter([5, 30], "f32", name="x"), b.parameter([30, 6], "f32", name="y")
     result = run(b.MatMul(x, y), way, a, c)
     assert_sums(result, a.astype(np.float64) @ c, np.abs(a).astype(np.float64) @ np.abs(c))
-
-
-def test_depthwise_convolutions_stay_in_f32(way: str) -> None:
-    data, filters = normal(1, 20, 9, 9), normal(20, 1, 1, 3, 3)
-    how = ([1, 1], [1, 1], [1, 1])
-    result = run(inside(node(b.GroupConvolution, b.parameter([1, 20, 9, 9], "f32"), filters, *how)), way, data)
-    assert_sums(result, convolved(data, filters, *how), convolved(np.abs(data), np.abs(filters), *how))
 
 
 def test_weights_in_integers_stay_in_f32(way: str) -> None:

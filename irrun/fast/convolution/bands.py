@@ -11,6 +11,7 @@ import numpy as np
 
 from irrun.base.thresholds import least
 from irrun.fast.convolution.windows import convolution_of, geometry_of
+from irrun.fast.precision.bf16 import words
 from irrun.kernels.blocks import each_block, scratch
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Index, Joins, Kernel, OnTileReady, Packing, ignore_tile
@@ -37,7 +38,7 @@ class Stage:
     panels: np.ndarray
     groups: int
     depth: int
-    """The elements that a window of a group sees at each tap."""
+    """The elements that a window of a group sees at each tap; 0 if each channel has a filter of its own."""
     channels: int
     """The number of output channels."""
     bias: np.ndarray
@@ -45,7 +46,19 @@ class Stage:
     adds: bool
     """Whether a residual is added, which is then an input of the kernel after data and filters."""
     rounded: int = 0
-    """The channels of a group of the data if that is rounded to bf16 first, else 0. ``depth`` then counts words."""
+    """The channels of a group of the data if that is rounded to bf16 first, else 0. ``depth`` then counts words.
+
+    Without depth, all channels are a group of the data."""
+
+    @property
+    def parts(self) -> int:
+        """Return the groups of a pixel of the data."""
+        return self.groups if self.depth or not self.rounded else 1
+
+    @property
+    def pixel(self) -> int:
+        """Return the elements of a pixel of the data, or the words if it is rounded."""
+        return self.groups * self.depth or (words(self.rounded) if self.rounded else self.channels)
 
     @property
     def row(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.fast.convolution.bands import Stage, chained
+from irrun.fast.convolution.window_block import in_pairs
 from irrun.fast.convolution.windows import convolution_of, geometry_of
 from irrun.fast.convolution.winograd import TransformedFilters, convolve_3x3
 from irrun.fast.machine.memory import data_address
@@ -19,6 +20,7 @@ from irrun.fast.machine.sharing import share
 from irrun.fast.precision.bf16 import round_rows, rounded_panels, words
 from irrun.fast.product import PackedMatrix
 from irrun.kernels.blocks import changing, each_block, scratch
+from irrun.kernels.cast import rounded_to_bf16
 from irrun.kernels.convolution.channels_last import with_pads
 from irrun.kernels.convolution.planes import Filters, limit_of
 from irrun.kernels.convolution.planes import convolve as defined
@@ -112,10 +114,16 @@ class PackedFilters(ConstantForm):
 
 
 class _RoundedFilters(PackedFilters):
-    """Filters rounded to bf16, whose taps have an even number of input channels: see ``precision.bf16``."""
+    """Filters rounded to bf16, whose taps have an even number of input channels: see ``precision.bf16``.
+
+    Those of single channels have an even number of taps.
+    """
 
     def packed(self, source: np.ndarray) -> np.ndarray:
         groups, outs, ins, *kernel = source.shape
+        if groups > 1 and ins == outs == 1:
+            bits = rounded_to_bf16(source).view(np.uint32) >> np.uint32(16)
+            return in_pairs(bits.astype(np.uint16).reshape(groups, -1))
         matrices = np.zeros((groups, *kernel, 2 * words(ins), outs), source.dtype)
         matrices[..., :ins, :] = source.transpose(0, 3, 4, 2, 1)
         return np.concatenate([rounded_panels(matrix.reshape(-1, outs)) for matrix in matrices])
@@ -201,7 +209,7 @@ class _Phase:
 
     filters: PackedFilters
     depth: int
-    """The elements that a window of a group sees at each tap."""
+    """The elements that a window of a group sees at each tap; 0 if each channel has a filter of its own."""
     geometry: np.ndarray
     windows: tuple[int, int]
     """The number of windows along rows and columns."""
@@ -249,16 +257,16 @@ class _Direct(_Method):
             line = replace(line, kernel=1)
         self.groups, self.step = filters.groups, 1
         self.phases = [_Phase(packed, depth, geometry_of(rows, line), (rows.out, line.out))]
-        if filters.ins == filters.outs == 1:
-            self.name = "compiled depthwise"
         self.packed = packed.panels.nbytes
 
     def rounds(self, filters: Filters, precision: Operands) -> None:
         """Set what depends on the precision of data and filters."""
-        self.rounded = filters.ins if precision == "bf16" else 0
-        self.form = _RoundedFilters if self.rounded else PackedFilters
-        self.depth = words(filters.ins) if self.rounded else filters.ins
-        self.name = "compiled in bf16" if self.rounded else "compiled"
+        alone, rounds = filters.groups > 1 and filters.ins == filters.outs == 1, precision == "bf16"
+        self.parts = 1 if alone else filters.groups
+        self.rounded = filters.groups * filters.ins // self.parts if rounds else 0
+        self.form = _RoundedFilters if rounds else PackedFilters
+        self.depth = 0 if alone else words(filters.ins) if rounds else filters.ins
+        self.name = ("compiled depthwise" if alone else "compiled") + (" in bf16" if rounds else "")
 
     def stages(self, bias: np.ndarray, limits: np.ndarray, adds: bool) -> tuple[Stage, ...]:
         if self.joins:
@@ -273,7 +281,7 @@ class _Direct(_Method):
     ) -> None:  # fmt: skip
         (batch, high, broad, channels), step, (seen,) = out.shape, self.step, data
         seen = with_pads(seen, *self.axes) if self.joins else seen
-        seen = _in_bf16(seen, self.groups, self.rounded) if self.rounded else seen
+        seen = _in_bf16(seen, self.parts, self.rounded) if self.rounded else seen
 
         def part(index: Index) -> None:
             for phase in self.phases:

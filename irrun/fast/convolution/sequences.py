@@ -18,7 +18,7 @@ from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import add_to, data_address, floats_at, halves_at, look_at, row_at, shorts_at, words_at
 from irrun.fast.machine.processor import HALVES, ROWS, compiled
 from irrun.fast.machine.sharing import YIELD, share, wait
-from irrun.fast.precision.bf16 import round_rows
+from irrun.fast.precision.bf16 import round_rows, words
 from irrun.kernels.blocks import placed, scratch
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.threads import threads
@@ -149,15 +149,15 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
         if rounds:
             data = rounded[member.data]
         elif stage.rounded:
-            key = member.data, stage.groups
+            key = member.data, stage.parts
             if key not in apart:
                 apart[key] = len(sizes)
                 parts.append(_Part(_rounding(stage), data, None, len(sizes), None))
-                sizes.append(stage.axes[0].size * stage.axes[1].size * stage.groups * stage.depth)
+                sizes.append(stage.axes[0].size * stage.axes[1].size * stage.pixel)
             data = apart[key]
         if n in halved:
             rounded[n] = len(sizes)
-            sizes.append(pixels * stage.channels // 2)
+            sizes.append(pixels * words(stage.channels))
         if n in kept:
             plain[n] = len(sizes)
             sizes.append(pixels * stage.channels)
@@ -170,8 +170,7 @@ def _rounding(stage: Stage) -> Stage:
     """Return the stage that rounds the data of another one. Its depth is the channels of a group."""
     rows, line = (Axis(axis.size, 1, 1, 1, 0, 0, axis.size) for axis in stage.axes)
     nothing = np.empty(0, np.float32)
-    channels = stage.groups * stage.depth
-    return Stage((rows, line), _NO_PANELS, stage.groups, stage.rounded, channels, nothing, nothing, False)
+    return Stage((rows, line), _NO_PANELS, stage.parts, stage.rounded, stage.pixel, nothing, nothing, False)
 
 
 _NO_PANELS: Final = np.empty((0, 0, 0), np.bool_)
@@ -182,11 +181,11 @@ def _entry(stage: Stage, batch: int) -> list[int]:
     rows, line = stage.axes
     windows = batch * rows.out * line.out
     pieces = max(1, min(_PIECES_PER_THREAD * threads() if threads() > 1 else 1, windows // _MIN_PIECE_WINDOWS))
-    panels, ins = stage.panels, stage.depth * stage.groups
+    panels = stage.panels
     bias = data_address(stage.bias) if stage.bias.size else 0
     return [
-        0, rows.size, line.size, ins, data_address(panels), *panels.shape, _FORMS[panels.dtype.name], bias, 0, 0,
-        rows.out, line.out, stage.channels, stage.groups, stage.depth, pieces, stage.limits.size == 2, 0,
+        0, rows.size, line.size, stage.pixel, data_address(panels), *panels.shape, _FORMS[panels.dtype.name], bias, 0,
+        0, rows.out, line.out, stage.channels, stage.groups, stage.depth, pieces, stage.limits.size == 2, 0,
     ]  # fmt: skip
 
 
@@ -256,7 +255,7 @@ def _piece(entry: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: i
         _convolve(shorts, data, bias, residual, out, geometry, groups, depth, after, first, last)
     elif entry[_FORM] == _PAIRS:
         pairs = array_at(words_at(place), shape)
-        convolve(data, pairs, bias, residual, out, geometry, groups, depth, *after, first, last)
+        _convolve(pairs, data, bias, residual, out, geometry, groups, depth, after, first, last)
     elif HALVES:  # else there are none, and the processor has no instruction that the code for them needs
         halves = array_at(halves_at(place), shape)
         _convolve(halves, data, bias, residual, out, geometry, groups, depth, after, first, last)
@@ -272,7 +271,7 @@ def _convolve(
     geometry: np.ndarray, groups: int, depth: int, after: _After, first: int, last: int,
 ) -> None:  # fmt: skip
     """Compute windows with panels of any form. See ``convolve`` for the other arguments."""
-    if depth == 1 and groups == data.shape[3] and groups == out.shape[3]:
+    if depth == 0:
         convolve_depthwise(data, panels, bias, residual, out, geometry, *after, first, last)
     else:
         convolve(data, panels, bias, residual, out, geometry, groups, depth, *after, first, last)

@@ -11,20 +11,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from irrun.fast.block import FORMS, SECOND_LEVEL, SHORTS, Form, at, fetch, in_bf16, int64, repeated, widened
+import numpy as np
+
+from irrun.fast.block import FORMS, SECOND_LEVEL, SHORTS, WIDTH, Form, at, fetch, in_bf16, int64, repeated, widened
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS
 
-__all__ = ["AVERAGE", "DENSE", "DEPTHWISE", "MAXIMUM", "window_block"]
+__all__ = ["AVERAGE", "DENSE", "DEPTHWISE", "MAXIMUM", "in_pairs", "window_block"]
 
 DENSE: Final = 0
 """Each element of a window is multiplied by a row of weights, which has an element for each output channel."""
 DEPTHWISE: Final = 1
-"""Each channel of a window is multiplied by a weight of its own for each tap."""
+"""Each channel of a window is multiplied by a weight of its own for each tap. With pairs as weights, those of two taps,
+the elements are bf16: see ``in_pairs``."""
 MAXIMUM: Final = 2
 AVERAGE: Final = 3
 
 _F32: Final = ir.FloatType()
+_I16: Final = ir.IntType(16)
 _I32: Final = ir.IntType(32)
 _I64: Final = ir.IntType(64)
 _FLOATS: Final = ir.VectorType(_F32, VECTOR)
@@ -69,7 +73,7 @@ def _window_block(
     tap. ``shift`` is added to all of them. A dense window has ``depth`` > 0 elements there, the other kinds a channel
     for each output.
     ``b`` is the address of the weights: a row of ``VECTORS`` vectors for each element of a dense window, or for each
-    tap of a depthwise one.
+    tap of a depthwise one, or for each two taps.
 
     ``targets`` is the address of i64 [ROWS, 3]: the addresses of the results of each window, of the residual, which is
     added if ``adds``, and of the results rounded to bf16 or, for averages, of the factor of the sum. ``column`` is
@@ -95,6 +99,36 @@ def _window_block(
 
 
 window_block: Final[Callable[..., None]] = emitted(_window_block, prefer_literal=True)
+
+
+_LANE: Final = 8
+"""Numbers of bf16 within which instructions interleave."""
+
+
+def _interleaving(half: int) -> list[int]:
+    """Return which numbers of two vectors of ``2 * VECTOR`` bf16 are in turn in the first or the second ``half``."""
+    begins = (lane + _LANE // 2 * half + n for lane in range(0, 2 * VECTOR, _LANE) for n in range(_LANE // 2))
+    return [place for begin in begins for place in (begin, 2 * VECTOR + begin)]
+
+
+def _in_order() -> list[int]:
+    """Return the places of channels in order, in the sums of both halves."""
+    places = [place for half in range(2) for place in _interleaving(half)[::2]]
+    return [places.index(channel) for channel in range(2 * VECTOR)]
+
+
+def in_pairs(weights: np.ndarray) -> np.ndarray:
+    """Return filters of single channels, the bits of bf16 u16 [channels, taps], as panels of pairs of two taps.
+
+    They are u32 [panels, pairs of taps, WIDTH]: each two vectors have the channels as ``_interleaving`` leaves them.
+    """
+    channels, taps = weights.shape
+    panels, pairs = -(-channels // WIDTH), -(-taps // 2)
+    whole = np.zeros((panels, WIDTH, pairs, 2), np.uint16)
+    whole.reshape(panels * WIDTH, -1)[:channels, :taps] = weights
+    order = np.argsort(_in_order())
+    cut = whole.reshape(panels, -1, 2 * VECTOR, pairs, 2)[:, :, order].reshape(panels, WIDTH, pairs, 2)
+    return np.ascontiguousarray(cut.swapaxes(1, 2)).view(np.uint32)[..., 0]
 
 
 class _Block:
@@ -125,6 +159,9 @@ class _Block:
     def accumulate(self, sums: _Vectors) -> None:
         """Add what each tap contributes to the sums, or compare it with them."""
         builder, of = self.builder, self.of
+        if self.kind == DEPTHWISE and self.form is FORMS["uint32"]:
+            self.accumulate_pairs(sums)
+            return
         step = int64(VECTORS // self.form.share * VECTOR * self.form.bytes)
         address, ahead = (cgutils.alloca_once(builder, _I64) for _ in range(2))
         builder.store(of.b, address)
@@ -167,6 +204,40 @@ class _Block:
                         is_nan = builder.fcmp_unordered("uno", element, element)
                         after = builder.select(builder.or_(larger, is_nan), element, before)
                     builder.store(after, sum)
+
+    def accumulate_pairs(self, sums: _Vectors) -> None:
+        """Add to the sums of depthwise windows in bf16 what each two taps contribute, one window after the other.
+
+        Two vectors of channels under one tap and under the next one are interleaved.
+        """
+        builder, of, count = self.builder, self.of, -(-self.count // 2)
+        totals = [[cgutils.alloca_once(builder, _FLOATS) for _ in range(2 * count)] for _ in range(ROWS)]
+        for row in totals:
+            for total in row:
+                builder.store(ir.Constant(_FLOATS, [0.0] * VECTOR), total)
+        end = builder.sub(of.taps, int64(1))
+        with cgutils.for_range(builder, builder.sdiv(builder.add(of.taps, int64(1)), int64(2))) as pair:
+            tap = builder.mul(pair.index, int64(2))
+            is_first = builder.icmp_signed("<", tap, end)
+            then = builder.select(is_first, builder.add(tap, int64(1)), end)  # whose weights are otherwise 0
+            tables = [builder.add(of.table, builder.mul(n, int64(8 * ROWS))) for n in (tap, then)]
+            place = builder.add(of.b, builder.mul(pair.index, int64(4 * VECTOR * VECTORS)))
+            weights = widened(builder, self.form, place)[: 2 * count]
+            for number, row in enumerate(totals):
+                begins = [builder.load(at(builder, table, int64(8 * number), _I64)) for table in tables]
+                for n in range(count):
+                    two = [self.read_halves(builder.add(begin, of.shift), n) for begin in begins]
+                    for half in range(2):
+                        order = ir.Constant(ir.VectorType(_I32, 2 * VECTOR), _interleaving(half))
+                        pairs = builder.bitcast(builder.shuffle_vector(*two, order), _FLOATS)
+                        total, weight = row[2 * n + half], weights[2 * n + half]
+                        ((added,),) = self.form.add(builder, [pairs], [weight], [[builder.load(total)]])
+                        builder.store(added, total)
+        for row, own in zip(sums, totals):
+            for n, sum in enumerate(row):
+                halves = [builder.load(total) for total in own[n // 2 * 2 : n // 2 * 2 + 2]]
+                order = ir.Constant(ir.VectorType(_I32, VECTOR), _in_order()[n % 2 * VECTOR :][:VECTOR])
+                builder.store(builder.shuffle_vector(*halves, order), sum)
 
     def finish(self, sums: _Vectors) -> None:
         """Apply factor, bias, residual and clamp, and store the results."""
@@ -214,6 +285,20 @@ class _Block:
             return self.builder.load(place, align=4)
         load = self.function(f"llvm.masked.load.v{VECTOR}f32.p0", _FLOATS, _POINTER, _I32, _MASK, _FLOATS)
         return self.builder.call(load, [place, ir.Constant(_I32, 4), self.mask, ir.Constant(_FLOATS, [0.0] * VECTOR)])
+
+    def read_halves(self, address: ir.Value, n: int) -> ir.Value:
+        """Return two vectors of a row of bf16, the ``n``th two, as i16. Lanes beyond the last channel are zeros."""
+        builder, type = self.builder, ir.VectorType(ir.IntType(16), 2 * VECTOR)
+        place = at(builder, address, int64(4 * VECTOR * n), type)
+        if 2 * n + 2 < self.count:
+            return builder.load(place, align=2)
+        channels = builder.trunc(builder.add(self.of.last, int64((self.count - 1 - 2 * n) * VECTOR)), _I16)
+        first = builder.insert_element(ir.Constant(type, ir.Undefined), channels, ir.Constant(_I32, 0))
+        every = builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_I32, 2 * VECTOR), [0] * 2 * VECTOR))
+        mask = builder.icmp_signed("<", ir.Constant(type, [*range(2 * VECTOR)]), every)
+        name = f"llvm.masked.load.v{2 * VECTOR}i16.p0"
+        load = self.function(name, type, type.as_pointer(), _I32, mask.type, type)
+        return builder.call(load, [place, ir.Constant(_I32, 2), mask, ir.Constant(type, [0] * 2 * VECTOR)])
 
     def write(self, value: ir.Value, address: ir.Value, n: int, size: int) -> None:
         """Store the vector ``n`` of a row of elements of ``size`` bytes, without lanes beyond the last channel."""

@@ -42,10 +42,9 @@ def convolution_of(
     data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray | None, out: np.ndarray,
     geometry: np.ndarray, groups: int, depth: int, limits: np.ndarray,
 ) -> tuple[Callable[..., None], tuple[Any, ...]]:  # fmt: skip
-    """Return ``convolve``, or ``convolve_depthwise`` if it suits, and its arguments but ``first`` and ``last``."""
+    """Return ``convolve``, or ``convolve_depthwise`` if ``depth`` is 0, and its arguments up to ``first``."""
     adds, more = residual is not None, out if residual is None else residual
-    is_pair = panels.dtype == np.uint32  # of two channels
-    if depth == 1 and groups == data.shape[3] == out.shape[3] and not is_pair:
+    if not depth:
         return convolve_depthwise, (data, panels, bias, more, out, geometry, adds, limits, True, 0)
     return convolve, (data, panels, bias, more, out, geometry, groups, depth, adds, limits, True, 0)
 
@@ -123,7 +122,7 @@ def convolve_depthwise(
 ) -> None:  # fmt: skip
     """Fill windows of ``out`` as ``convolve`` does, with a filter of its own for each channel.
 
-    A row of a panel is a tap.
+    A row of a panel is a tap. If it is a pair of two taps (see ``in_pairs``), ``data`` is rounded to bf16.
     """
     nothing, more = np.zeros(data.shape[3], np.float32), (panels, bias, adds, limits, keeps, rounded)
     each_table(_convolve_channels, data, nothing, out, residual, geometry, first, last, more)
@@ -143,11 +142,12 @@ def _convolve_channels(
         rows = address_of(targets) + block * targets.strides[0]
         for panel in range(len(panels)):
             columns, column = min(WIDTH, out.shape[3] - panel * WIDTH), 4 * panel * WIDTH
+            shift = column if data.shape[3] == out.shape[3] else column >> 1
             b = address_of(panels) + panel * panels.strides[0]
             added = address_of(bias) + column if bias.size else 0
             vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
             window_block(
-                DEPTHWISE, vectors, panels, entries, taps, 1, b, rows, column, column, tail, added, adds, clamps,
+                DEPTHWISE, vectors, panels, entries, taps, 1, b, rows, shift, column, tail, added, adds, clamps,
                 low, high, keeps, rounded != 0, 0, 0,
             )  # fmt: skip
 
