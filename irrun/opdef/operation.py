@@ -105,6 +105,8 @@ class Op:
     False if ``run`` itself fails on every input that ``infer`` refuses, and never needs more memory than its inputs."""
     views: ClassVar[Literal["", "strided", "reshaped"]] = ""
     """Whether ``run`` returns a view of its first input: with other strides, or of another shape if contiguous."""
+    gathers: ClassVar[bool] = False
+    """Whether the output consists of the elements of the inputs, at places that depend on their shapes alone."""
     needs: ClassVar[tuple[str, ...]] = ()
     """The keyword arguments that ``infer`` and ``run`` take in addition to the inputs, such as ``weights``."""
     takes_stored: ClassVar[int | None] = None

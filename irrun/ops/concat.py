@@ -23,6 +23,7 @@ class Concat(Op):
     inputs = ports(data=variadic("T"))
     types = {"T": "any"}
     carries = True
+    gathers = True
     channels_last = {"axis": "axes"}
 
     def infer(self, at: Site, *inputs: Value) -> Value:

@@ -28,8 +28,10 @@ _MAX_FOLLOWED: Final = 1 << 14
 def merge_views(flow: Flow, context: Context) -> Flow:
     """Replace each chain of steps that only move elements by a reshape, by a view, or by one copy and a view.
 
-    All shapes of the chain are static, and only the next step of the chain reads a value within it.
+    All shapes of the chain are static, and only the next step of the chain reads a value within it. Chains that begin
+    with one value and end in one Concat are a single copy.
     """
+    flow = _merge_gathers(flow, context.values)
     seen: set[int] = set()
     gone: set[int] = set()
     merged: dict[int, Step] = {}
@@ -45,6 +47,56 @@ def merge_views(flow: Flow, context: Context) -> Flow:
                 gone.update(chain[-count:-1])
             chain = chain[:-count]
     return flow.replaced([merged.get(n, step) for n, step in enumerate(flow.steps) if n not in gone])
+
+
+def _merge_gathers(flow: Flow, values: Sequence[Value]) -> Flow:
+    """Replace each Concat of parts of one value by a copy, with the steps that take these parts."""
+    steps: dict[int, Step] = dict(enumerate(flow.steps))
+    for position, step in enumerate(flow.steps):
+        if step.op.gathers and step.own_inputs and not step.needed and not step.dynamic:
+            parts = _parts(flow, position, values)
+            merged = _gathered(flow, sorted(parts), position, values) if parts else None
+            if merged is not None:
+                for part in parts:
+                    del steps[part]
+                steps[position] = merged
+    return flow.replaced([steps[position] for position in sorted(steps)])
+
+
+def _parts(flow: Flow, position: int, values: Sequence[Value]) -> set[int]:
+    """Return the positions of steps that move elements for no other step than the one at ``position``."""
+    found: set[int] = set()
+    waiting = [*flow.steps[position].reads]
+    while waiting:
+        maker = flow.made.get(waiting.pop())
+        if maker is not None and maker not in found and _moves(flow.steps[maker], values):
+            found.add(maker)
+            waiting.append(flow.steps[maker].reads[0])
+    inside = {*found, position}
+    while outside := {n for n in found if not inside.issuperset(flow.readers[flow.steps[n].writes[0]])}:
+        found -= outside
+        inside -= outside
+    return found
+
+
+def _gathered(flow: Flow, parts: Sequence[int], position: int, values: Sequence[Value]) -> Step | None:
+    """Return the step that computes ``parts`` and the step after them at ``position``, if they read one value alone."""
+    members = [flow.steps[n] for n in (*parts, position)]
+    made = {step.writes[0] for step in members}
+    sources = {step.reads[0] for step in members[:-1]} - made | {*members[-1].reads} - made
+    if len(sources) != 1:
+        return None
+    (source,) = sources
+    shape, type = values[source].shape.static, values[source].type
+    count = prod(shape or ())
+    if shape is None or type.kind in ("string", "dynamic") or not 0 < count <= _MAX_ELEMENTS:
+        return None
+    places = {source: np.arange(count, dtype=np.int32).reshape(shape)}
+    for step in members[:-1]:
+        (places[step.writes[0]],) = _after([step], values, places[step.reads[0]])
+    moved = members[-1].op.run(*[places[slot] for slot in members[-1].reads])
+    kernel = _moving(moved, count, type.dtype.itemsize)
+    return None if kernel is None else replace(_joined(members, kernel), reads=(source,))
 
 
 def _chain(flow: Flow, last: int, values: Sequence[Value]) -> list[int]:
@@ -133,16 +185,26 @@ def _copy(steps: Sequence[Step], values: Sequence[Value], shape: tuple[int, ...]
     """Return the step that copies each run of elements to its place, or None if the runs are short."""
     count = prod(shape)
     moved = _after(steps, values, np.arange(count, dtype=np.int32).reshape(shape)).pop()
+    kernel = _moving(moved, count, itemsize)
+    return None if kernel is None else _joined(steps, kernel)
+
+
+def _moving(moved: np.ndarray, count: int, itemsize: int) -> Kernel | None:
+    """Return the kernel that copies each run of elements to its place, or None if the runs are short.
+
+    ``moved`` holds the place of each element of the output among the ``count`` of the input.
+    """
     places, run = moved.ravel().astype(np.int32, copy=False), gcd(count, moved.size)  # Pad gives the type of its value
     for begin in range(0, places.size, _MAX_FOLLOWED):  # parts, because the whole would take more memory than a run
         part = places[max(begin - 1, 0) : begin + _MAX_FOLLOWED]
         breaks = np.flatnonzero(part[1:] - part[:-1] != 1) + 1
         run = gcd(run, int(places[0]), *(breaks + max(begin - 1, 0)).tolist(), *part[breaks].tolist())
+    target = moved.shape
     if places.size == run == count:
-        return _reshape(steps, values)
+        return Kernel(lambda data: data.reshape(target))
     if run * itemsize < _MIN_RUN_BYTES:
         return None
-    table, target = places[::run].astype(np.intp) // run, moved.shape
+    table = places[::run].astype(np.intp) // run
 
     def call(data: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
         whole = np.empty(target, data.dtype) if out is None else out
@@ -150,4 +212,4 @@ def _copy(steps: Sequence[Step], values: Sequence[Value], shape: tuple[int, ...]
         np.take(data.reshape(-1, run), table, 0, whole.reshape(-1, run), "clip")
         return whole
 
-    return _joined(steps, Kernel(call, "one copy", out="whole"))
+    return Kernel(call, "one copy", out="whole")

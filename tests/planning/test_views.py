@@ -97,3 +97,43 @@ def test_a_pad_of_no_elements_may_have_a_value() -> None:
     data = np.random.default_rng(0).standard_normal(SHAPE, np.float32)
     assert len(model.plan.steps) == 1
     np.testing.assert_array_equal(model([data])[0], np.roll(data, 3, 1))
+
+
+def quarter(x: Any, top: int, left: int) -> Any:
+    rows = b.Slice(x, [top], [100], [2], [1])
+    return b.Slice(rows, [left], [100], [2], [2])
+
+
+PLACES = [(0, 0), (1, 0), (0, 1), (1, 1)]
+
+
+@pytest.mark.parametrize("axis", [3, 0, -2])
+def test_a_concat_of_parts_of_one_value_is_one_copy(axis: int) -> None:
+    """As in Swin, which joins four neighbours."""
+    x = b.parameter(list(SHAPE), "f32")
+    whole = b.Reshape(x, [2, 8, 8, 16], special_zero=False)
+    model = irrun.compile(b.model(b.Concat(*[quarter(whole, *place) for place in PLACES], axis=axis)))
+    assert len(model.plan.steps) == 1
+    for layout in LAYOUTS.values():
+        data = layout(np.random.default_rng(0).standard_normal(SHAPE, np.float32))
+        wanted = np.concatenate([data[:, top::2, left::2] for top, left in PLACES], axis)
+        np.testing.assert_array_equal(model([data])[0], wanted)
+
+
+def test_parts_that_others_read_stay() -> None:
+    x, y = (b.parameter(list(SHAPE), "f32", name=name) for name in "xy")
+    first, second, other = quarter(x, 0, 0), quarter(x, 1, 1), quarter(y, 0, 1)
+    nodes = {
+        "seen": b.Concat(first, second, axis=3),
+        "first": b.Exp(first),
+        "two": b.Concat(quarter(x, 0, 1), other, axis=0),
+        "twice": b.Concat(x, x, axis=3),
+    }
+    model = irrun.compile(b.model(nodes))
+    rng = np.random.default_rng(0)
+    a, c = (rng.standard_normal(SHAPE, np.float32) for _ in range(2))
+    results = model([a, c])
+    np.testing.assert_array_equal(results["seen"], np.concatenate([a[:, ::2, ::2], a[:, 1::2, 1::2]], 3))
+    np.testing.assert_allclose(results["first"], np.exp(a[:, ::2, ::2]), rtol=1e-6)
+    np.testing.assert_array_equal(results["two"], np.concatenate([a[:, ::2, 1::2], c[:, ::2, 1::2]], 0))
+    np.testing.assert_array_equal(results["twice"], np.concatenate([a, a], 3))
