@@ -20,7 +20,7 @@ from irrun.fast.tokens.few_queries import attend_in_place
 from irrun.kernels import attention as by_numpy
 from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.threads import threads
-from irrun.opdef import Kernel, OnTileReady, Request, ignore_tile
+from irrun.opdef import Joins, Kernel, OnTileReady, Request, ignore_tile
 
 __all__ = ["attention", "offer"]
 
@@ -59,7 +59,7 @@ def offer(op: _Attention, request: Request) -> Kernel | None:
                 return whole
         return in_blocks(query, key, value, mask, scale, sink, out=out, on_tile_ready=on_tile_ready)
 
-    return replace(kernel, call=call, algorithm="compiled")
+    return replace(kernel, call=call, algorithm="compiled", joins=Joins(by_heads=True))
 
 
 def attention(

@@ -169,6 +169,8 @@ class Joins:
 
     It takes the sizes of their last axes. The parts are its first inputs, and the others follow. None for other sizes.
     """
+    by_heads: bool = False
+    """Whether ``out`` may be a view [batch, heads, rows, columns] of an array [batch, rows, heads, columns]."""
     stages: tuple[Any, ...] = ()
     """What ``chain`` needs to know. A kernel without stages is in no chain."""
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from irrun.fast.passes.chains import chain_kernels, join_sequences
 from irrun.fast.passes.epilogues import absorb_followers
+from irrun.fast.passes.heads import join_heads
 from irrun.fast.passes.parts import absorb_concats
 from irrun.fast.passes.row_groups import join_rows
 from irrun.fast.passes.turns import join_turns
@@ -16,6 +17,7 @@ __all__ = ["PASSES", "join"]
 
 PASSES: Final[tuple[Callable[[Flow, Context], Flow], ...]] = (
     absorb_concats,
+    join_heads,
     absorb_followers,
     chain_kernels,
     join_sequences,
