@@ -23,7 +23,7 @@ import irrun
 from irrun import build as b
 from irrun import fast
 from irrun.base.compiling import Compiling
-from irrun.fast.machine import ahead, compiling, machine_code, processor, structures
+from irrun.fast.machine import ahead, compiling, machine_code, memory, processor, structures
 from irrun.files import cache_folder
 from places import ROOT
 
@@ -353,3 +353,17 @@ def test_machine_code_reads_no_other_offset() -> None:
     assert read - {(source, place) for source, place in read if source in ("item", "descr")} == {
         ("self.table", "8 * place"), ("shape", "8 * n"), ("strides", "8 * n"),
     }  # fmt: skip
+
+
+def test_the_address_of_an_array_in_any_memory() -> None:
+    data = np.zeros((3, 4, 5), np.float32)
+    for array in (
+        data,
+        data[1:, ::2],
+        data[::-1, :, 3],
+        data[2, 1, 1, ...],
+        data[:0],
+        data.T,
+        data.view("u1")[..., 1:],
+    ):
+        assert memory.data_address(array) == array.__array_interface__["data"][0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
@@ -10,6 +11,7 @@ import numpy as np
 from irrun.fast.machine.entries import architecture
 from irrun.fast.machine.late import array_at, cgutils, emitted, inlined, ir, types
 from irrun.fast.machine.processor import compiled
+from irrun.fast.machine.structures import DATA
 
 __all__ = [
     "add_to", "address_of", "bytes_at", "data_address", "exchange", "floats_at", "halves_at", "longs_at", "look_at",
@@ -18,8 +20,14 @@ __all__ = [
 
 
 def data_address(array: np.ndarray) -> int:
-    """Return the address of an array. Compiled code calls ``address_of``, which takes longer from Python."""
-    return array.__array_interface__["data"][0]
+    """Return the address of an array. Compiled code calls ``address_of``, which takes longer from Python.
+
+    It is read where ``structures`` says: numpy's own attributes take a microsecond, seven times as long.
+    """
+    return _number_at(id(array) + DATA).value
+
+
+_number_at: Final = ctypes.c_int64.from_address
 
 
 @compiled
