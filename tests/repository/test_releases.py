@@ -76,6 +76,34 @@ def test_a_layer_that_no_message_names_explains_no_refusal() -> None:
     assert rule["operation"] == "Abs"
 
 
+def _alone(operation: str, *sentences: str, is_refused: bool) -> Sample:
+    return _sample([_row("Parameter-1"), _row(operation, *sentences)], *[int(is_refused)] * 3)
+
+
+def test_one_model_is_enough_if_a_loaded_one_differs_in_one_thing() -> None:
+    """Nothing else than the type of the input differs, so it is the reason; of many differences, any could be."""
+    usual = ("input 0 has rank 2", "input 0 is constant", 'mode="a"')
+    refused = _alone("Abs-1", "input 0 is u3", *usual, is_refused=True)
+    close = _alone("Abs-1", "input 0 is u6", *usual, is_refused=False)
+    far = _alone("Abs-1", "input 0 is u6", "input 0 has rank 3", 'mode="b"', is_refused=False)
+    (rule,) = learn([refused, close, far], RELEASES)
+    assert (rule["operation"], rule["facts"], rule["models"]) == ("Abs", ["input 0 is u3"], 1)
+    assert learn([refused, far], RELEASES) == []
+
+
+def test_of_several_layers_that_no_message_names_none_explains_a_refusal() -> None:
+    layers = [_row("Abs-1", "an input is u3"), _row("Neg-1", "an input is u3")]
+    samples = [_sample(layers, 1, 1, 1) for _ in range(9)] + [_sample([_row("Abs-1")], 0, 0, 0)] * 9
+    assert learn(samples, RELEASES) == []
+
+
+def test_known_rules_stay_until_an_answer_contradicts_them() -> None:
+    known = {"operation": "Abs", "facts": ["an input is u3"], "releases": [["2022.1", "2024.0"]], "models": 2}
+    other = {**known, "facts": ["an input is u6"]}
+    samples = [_sample([_row("Abs-1", "an input is u3")], 1, 0, 0), _sample([_row("Abs-1", "an input is u4")], 0, 0, 0)]
+    assert learn(samples, RELEASES, [known, other]) == [{**known, "releases": [["2022.1", "2022.1"]]}, other]
+
+
 @pytest.mark.parametrize(
     ("message", "numbers"),
     [
@@ -100,6 +128,47 @@ def test_a_sweep_changes_one_thing_at_a_time() -> None:
     for text in ("", ' min="tru"', ' min="-1"'):
         assert case.xml.replace(before[0], text, 1) in changed
     assert len(changed) == len(set(changed))
+
+
+def test_a_sweep_changes_the_shapes_of_inputs_and_whether_they_are_constant() -> None:
+    case = next(case for case in read_suite().cases if case.name == "Clamp-1/call/bf16")
+    changed = [*sweep([case], random.Random(0))]
+    shape = re.search(r'shape="([^"]*)"', case.xml)
+    assert shape is not None
+    for other in ("", "...", ",".join("?" * len(shape[1].split(",")))):
+        assert case.xml.replace(shape[0], f'shape="{other}"', 1) in [swept.xml for swept in changed]
+    (fixed,) = [swept for swept in changed if 'type="Const"' in swept.xml]
+    assert fixed.bin.startswith(case.bin)
+    assert f'size="{len(fixed.bin) - len(case.bin)}"' in fixed.xml
+
+
+def _release(folder: Path, version: str, *, loads: str) -> None:
+    """Write a wheel that loads the models whose name begins with a text, and writes down which it is asked about."""
+    python = folder / version / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(
+        f"#!{sys.executable}\nimport json, sys\nfor line in sys.stdin:\n"
+        f"    name = line.split('/')[-1].strip()\n    open({str(folder / 'asked')!r}, 'a').write('{version} ' + name + '\\n')\n"
+        f"    print(json.dumps(['', ''] if name.startswith({loads!r}) else ['read', name]), flush=True)\n"
+    )
+    python.chmod(0o755)
+
+
+def test_only_releases_that_may_disagree_are_asked(tmp_path: Path) -> None:
+    for version, loads in (("2022.1.0", "a"), ("2022.3.0", "a"), ("2023.0.0", ""), ("2023.3.0", ""), ("2024.0.0", "")):
+        _release(tmp_path, version, loads=loads)
+    models = [tmp_path / name for name in ("a.xml", "b.xml", "c.xml")]
+    for model in models:
+        model.write_text(model.name)
+    found = Wheels(tmp_path).ask_some(models, [(), (), ("2022.1", "2022.3")])
+    asked = sorted((tmp_path / "asked").read_text().splitlines())
+    assert [line for line in asked if "a.xml" in line] == ["2022.1.0 a.xml", "2024.0.0 a.xml"]
+    assert [line for line in asked if "b.xml" in line] == [
+        f"{v} b.xml" for v in ("2022.1.0", "2022.3.0", "2023.0.0", "2023.3.0", "2024.0.0")
+    ]
+    assert [line for line in asked if "c.xml" in line] == ["2023.3.0 c.xml", "2024.0.0 c.xml"]
+    assert found["2022.3"] == [None, ("read", "b.xml"), None]
+    assert Wheels(tmp_path).ask_ends(models)["2023.0"] == [None] * 3
 
 
 def test_a_release_is_asked_once_and_again_after_a_crash(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 import releases
 from benchmarks.report import processor, store
 from irrun.files import write_file
@@ -20,7 +22,7 @@ from releases.material import write_models
 from releases.opsets import internal_operations, operation_sets
 from releases.opsets import models as opset_models
 from releases.probing import Wheels
-from releases.samples import sample
+from releases.samples import layers, sample
 
 _LAYER: Final = re.compile(r'type="(\w+)" version="(\w+)"')
 _TABLE = ROOT / "irrun" / "targets" / "table.json"
@@ -43,7 +45,7 @@ def main() -> None:
     count, seed = arguments.judge
     more = sorted(arguments.also.glob("*.xml")) if arguments.also else []
     models = write_models(arguments.folder / f"judged-{seed}", count, seed, held_out=True, more=more)
-    rows = judge(models, wheels.ask_all(models, between=False))
+    rows = judge(models, wheels.ask_ends(models))
     for row in rows:
         print(json.dumps(row, ensure_ascii=False))
     if arguments.save is not None:
@@ -58,17 +60,21 @@ def _measure(wheels: Wheels, count: int, seed: int) -> None:
     asked = {release: dict(zip(paths, wheels.ask(release, [*paths.values()]))) for release in wheels.releases}
     opsets, operations = operation_sets(asked)
     if tuple(opsets) != RELEASES:
-        _write(opsets, operations, {}, [])
+        _write(opsets, operations, table()["internal"], table()["refusals"])
         print("the table has other releases now: start again, so that the rules are learned for these")
         return
     models = write_models(wheels.folder / f"learned-{seed}", count, seed, held_out=False)
-    answers = wheels.ask_all(models, between=True)
+    read = [layers(model) for model in models]
+    unnumbered = [_unnumbered(model) for model in models]
+    lacking = [() if types else np.array(RELEASES)[of.lacking].tolist() for types, of in zip(unnumbered, read)]
+    answers = wheels.ask_some(models, lacking)
     found = {release: answers[release] for release in RELEASES}
-    internal = internal_operations([_unnumbered(model) for model in models], found)
-    _write(opsets, operations, internal, [])
+    internal = internal_operations(unnumbered, found)
+    known = table()["refusals"]
+    _write(opsets, operations, internal, known)
     table.cache_clear()
-    samples = [sample(model, [answers[release][n] for release in RELEASES]) for n, model in enumerate(models)]
-    _write(opsets, operations, internal, learn(samples, RELEASES))
+    samples = [sample(of, [answers[release][n] for release in RELEASES]) for n, of in enumerate(read)]
+    _write(opsets, operations, internal, learn(samples, RELEASES, known))
 
 
 def _unnumbered(model: Path) -> set[str]:

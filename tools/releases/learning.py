@@ -2,13 +2,13 @@
 
 The method is sequential covering. A rule names the operations that it is about, up to three sentences of
 ``irrun.targets.facts``, and the releases in which it holds. General rules come before particular ones: those of all
-operations, of the operations of a class, of a type, of a version. In each step, the rule that explains the most
-refusals comes first. A general rule lists the types of operations that contradict it.
+operations, of the operations of a class, of a type, of a version. Of the general ones, the rule that explains the most
+refusals comes first; it lists the types of operations that contradict it. The particular ones (``releases.seeds``)
+explain one refused layer after the other.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,19 +19,23 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-__all__ = ["Sample", "learn"]
+from releases.evidence import NOISE, Found, chance, least, trust
+from releases.seeds import explain
 
-_WIDE: Final = 400
-"""Above this many models, an operation gets rules of two sentences at most: Parameter and Result are in every model."""
+__all__ = ["Row", "Sample", "learn"]
+
 _CANDIDATES: Final = 20_000
 """The most conjunctions that are weighed for one operation at a time."""
+_DOUBT: Final = 0.1
+"""The most answers against a known rule, as a share of those that it explains or explained: it has proved itself."""
 _EXCEPTIONS: Final = 0.25
 """The most types of operations that may contradict a general rule, as a share of the types that follow it."""
 
-_CHANCE: Final = 0.1
-"""The probability at which a rule may seem right by chance, if its sentences do not speak of types or unknown shapes."""
-_NOISE: Final = 0.04
-"""The most answers against a rule, as a share of those that it explains: a release may run out of time."""
+_Rows = list[tuple[int, str, frozenset[str], int]]
+_ENDS: Final = ("Parameter", "Const", "Result")
+"""Operations of layers that a model of one operation has beside it."""
+_PARTICULAR: Final = 2
+"""The first level whose rules are about one type of operation."""
 
 
 class Row(NamedTuple):
@@ -63,52 +67,102 @@ class Sample:
         return sum(row.blocks for row in self.layers)
 
 
-def learn(samples: Sequence[Sample], releases: Sequence[str]) -> list[dict[str, Any]]:
+def learn(
+    samples: Sequence[Sample], releases: Sequence[str], known: Sequence[Mapping[str, Any]] = ()
+) -> list[dict[str, Any]]:
     """Return the rules as rows of ``refusals`` in the table, in the order in which they were found.
 
     The rules with ``loads`` come first: the errors that irrun reports and releases do not. The same method finds them,
-    with refused and loaded models exchanged.
+    with refused and loaded models exchanged. The ``known`` rules, rows of an earlier table, come before new ones, in
+    the releases in which no answer contradicts them.
     """
     answers = np.stack([s.answers for s in samples])
     blocking = np.array([s.blocking for s in samples])[:, None]
     answers[np.stack([s.lacking for s in samples]) & (answers == 1)] = -1
     refused, loaded = answers == 1, answers == 0
-    excuses = _cover(samples, loaded & (blocking > 0), refused & (blocking == 1), releases, blocks=True)
+    excuses = [{**rule, "loads": True} for rule in known if rule.get("loads")]
+    others = [rule for rule in known if not rule.get("loads")]
+    found = _cover(samples, loaded & (blocking > 0), refused & (blocking == 1), releases, excuses, blocks=True)
     return [
-        *({**rule, "loads": True} for rule in excuses),
-        *_cover(samples, refused & (blocking == 0), loaded, releases, blocks=False),
+        *({**rule, "loads": True} for rule in found),
+        *_cover(samples, refused & (blocking == 0), loaded, releases, others, blocks=False),
     ]
 
 
 def _cover(
-    samples: Sequence[Sample], explained: np.ndarray, against: np.ndarray, releases: Sequence[str], *, blocks: bool
+    samples: Sequence[Sample],
+    explained: np.ndarray,
+    against: np.ndarray,
+    releases: Sequence[str],
+    known: Sequence[Mapping[str, Any]],
+    *,
+    blocks: bool,
 ) -> Iterator[dict[str, Any]]:
-    """Yield rules that explain answers, and that hardly an answer is against, general ones first."""
+    """Yield rules that explain answers, and that hardly an answer is against: known ones, then general ones first."""
     left = explained.copy()
-    for level, name, rows in _groups(samples, blocks=blocks):
-        yield from _Group(level, name, rows, explained, against, left, releases, blocks=blocks).rules()
+    groups = list(_groups(samples, blocks=blocks))
+    of: dict[str, _Rows] = {}
+    for _, name, rows in groups:
+        of.setdefault(name, []).extend(rows)
+    for rule in known:
+        if kept := _kept(rule, of.get(rule["operation"], []), explained, against, left, releases):
+            yield kept
+    for level, name, rows in groups:
+        if level < _PARTICULAR:
+            found = _Group(level, rows, explained, against, left, blocks=blocks).rules()
+        else:
+            found = explain([(n, words, may) for n, _, words, may in rows], explained, against, left, blocks=blocks)
+        for rule in found:
+            yield _row(name, rule, releases)
 
 
-_Rows = list[tuple[int, str, frozenset[str], bool]]
+def _kept(
+    rule: Mapping[str, Any],
+    rows: _Rows,
+    explained: np.ndarray,
+    against: np.ndarray,
+    left: np.ndarray,
+    releases: Sequence[str],
+) -> dict[str, Any] | None:
+    """Return a known rule in the releases in which no answer contradicts it, or None. It explains what it is about."""
+    words, exceptions = set(rule["facts"]), set(rule.get("except", ()))
+    fitting = [(n, may) for n, type, of, may in rows if words <= of and type not in exceptions]
+    numbers = sorted({n for n, _ in fitting})
+    blamed = sorted({n for n, may in fitting if may})
+    holds = np.zeros(len(releases), bool)
+    for first, last in rule["releases"]:
+        holds[releases.index(first) : releases.index(last) + 1] = True
+    for_it = explained[numbers].sum(axis=0)
+    holds &= against[numbers].sum(axis=0) <= _DOUBT * (for_it + rule["models"])
+    if not holds.any():
+        return None
+    left[np.array(blamed, int)[:, None], np.flatnonzero(holds)] = False
+    found = Found(rule["facts"], rule.get("except", ()), holds, np.ones_like(holds), int(for_it.max(initial=0)))
+    return _row(rule["operation"], found._replace(evidence=max(found.evidence, rule["models"])), releases)
 
 
 def _groups(samples: Sequence[Sample], *, blocks: bool) -> Iterator[tuple[int, str, _Rows]]:
     """Yield the layers of all operations (0), of each class (1), type (2) and version (3).
 
-    A layer is the number of its model, its type, its sentences, and whether it may be the reason of a refusal.
+    A layer is the number of its model, its type, its sentences, and how far it may be the reason of a refusal: not at
+    all (0), as one of several (1), or as the only one (2).
     """
-    every: dict[tuple[int, str], dict[tuple[int, str, frozenset[str], bool], None]] = {}
+    every: dict[tuple[int, str], dict[tuple[int, str, frozenset[str], int], None]] = {}
     for number, sample in enumerate(samples):
+        others = [row for row in sample.layers if row.operations and row.operations[-2] not in _ENDS]
+        is_unclear = len(others) > 1 and all(row.blamed for row in others) and not blocks
         for row in sample.layers:
             if row.blocks is not blocks:
                 continue
             operations = row.operations
             type = operations[-2] if operations else ""
+            blame = int(row.blamed or blocks) * (2 if len(others) == 1 and type not in _ENDS else 1)
             names = [(2, "")]  # the file as a whole
             if operations:
                 names = [(0, "")] + [(1, name) for name in operations[:-2]] + [(2, type), (3, operations[-1])]
-            for name in names:
-                every.setdefault(name, {})[number, type, row.sentences, row.blamed or blocks] = None
+            for level, name in names:
+                is_idle = is_unclear and level >= _PARTICULAR and type not in _ENDS
+                every.setdefault((level, name), {})[number, type, row.sentences, 0 if is_idle else blame] = None
     for (level, name), rows in sorted(every.items(), key=lambda item: (item[0][0], -len(item[1]))):
         yield level, name, list(rows)
 
@@ -119,21 +173,19 @@ class _Group:
     def __init__(
         self,
         level: int,
-        name: str,
         rows: _Rows,
         explained: np.ndarray,
         against: np.ndarray,
         left: np.ndarray,
-        releases: Sequence[str],
         *,
         blocks: bool,
     ) -> None:
-        self.level, self.name, self.releases, self.all_left, self.blocks = level, name, releases, left, blocks
+        self.level, self.all_left, self.blocks = level, left, blocks
         self.numbers = np.unique([row[0] for row in rows])
         self.owner = np.searchsorted(self.numbers, [row[0] for row in rows])
         self.types = sorted({row[1] for row in rows})
         self.type = np.array([self.types.index(row[1]) for row in rows])
-        self.blamed = np.array([row[3] for row in rows])
+        self.blamed = np.array([row[3] > 0 for row in rows])
         wanted: Callable[[str], bool] = _is_general if level == 0 else lambda _: True
         self.words = sorted({word for row in rows for word in row[2] if wanted(word)})
         self.word = {word: at for at, word in enumerate(self.words)}
@@ -142,26 +194,24 @@ class _Group:
             self.has[[self.word[s] for s in row[2] if s in self.word], at] = True
         self.explained = explained[self.numbers].astype(np.float32)
         self.against = against[self.numbers].astype(np.float32)
-        share = float(self.explained.sum() / max(1.0, self.explained.sum() + self.against.sum()))
-        self.chance = int(np.ceil(np.log(_CHANCE) / np.log(min(share, 0.9) if share > 0 else 0.01)))
-        """How many refused models make a rule that is right by chance improbable."""
-        self.trust = [1.0 if blocks and word.startswith("it has no attribute") else _trust(word) for word in self.words]
+        self.chance = chance(self.explained, self.against)
+        self.trust = [trust(word, blocks=blocks) for word in self.words]
 
-    def rules(self) -> Iterator[dict[str, Any]]:
+    def rules(self) -> Iterator[Found]:
         """Yield the rules of the group, those of one sentence first."""
-        most = 1 if self.level == 0 else 2 if self.level == 1 or len(self.numbers) > _WIDE else 3
+        most = 1 if self.level == 0 else 2
         for size in range(1, most + 1):
             if self.all_left[self.numbers].any():
                 yield from self._of_size(size)
 
-    def _of_size(self, size: int) -> Iterator[dict[str, Any]]:
+    def _of_size(self, size: int) -> Iterator[Found]:
         found = [c for words in self._candidates(size) if (c := self._weighed(words)) is not None]
         if not found:
             return
         where = np.zeros((len(found), len(self.numbers)), np.float32)
         for at, candidate in enumerate(found):
             where[at, candidate.models] = 1
-        holds = np.stack([candidate.holds for candidate in found])
+        holds = np.stack([candidate.found.holds for candidate in found])
         quality = np.array([candidate.quality for candidate in found])
         while True:
             left = self.all_left[self.numbers].astype(np.float32)
@@ -170,8 +220,8 @@ class _Group:
             if gain[best] <= 0:
                 return
             rule = found[best]
-            self.all_left[np.ix_(self.numbers[rule.models], np.flatnonzero(rule.holds))] = False
-            yield _row(self.name, rule.words, rule.exceptions, rule.holds, rule.seen, self.releases, rule.evidence)
+            self.all_left[np.ix_(self.numbers[rule.models], np.flatnonzero(rule.found.holds))] = False
+            yield rule.found
 
     def _weighed(self, at: tuple[int, ...]) -> _Candidate | None:
         """Return a conjunction of sentences with the releases in which it holds, or None if it holds in none."""
@@ -184,17 +234,11 @@ class _Group:
         against = self.against[np.unique(self.owner[rows])].sum(axis=0)
         words = [self.words[word] for word in at]
         quality = prod(self.trust[word] for word in at)
-        holds = (against <= _NOISE * explained) & (explained > 0)
-        if not holds.any() or explained[holds].max() < self._least(quality):
+        holds = (against <= NOISE * explained) & (explained > 0)
+        if not holds.any() or explained[holds].max() < least(quality, self.chance, blocks=self.blocks):
             return None
-        return _Candidate(words, exceptions, models, holds, explained + against > 0, int(explained.max()), quality)
-
-    def _least(self, quality: float) -> int:
-        """Return how many models a rule needs: more if its sentences say little, or if most layers are refused."""
-        if quality > 0.85:
-            return 1 if self.blocks else 2
-        least = 3 if quality > 0.7 else 6 if quality > 0.5 else 8
-        return least if self.blocks else max(least, self.chance)
+        found = Found(words, exceptions, holds, explained + against > 0, int(explained.max()))
+        return _Candidate(found, models, quality)
 
     def _without_exceptions(self, rows: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
         """Return the rows that a general rule is about, and the types of operations that contradict it.
@@ -221,81 +265,38 @@ class _Group:
         if self.blocks:  # such a rule names the error
             found = Counter({at: n for at, n in found.items() if any("irrun reports" in self.words[w] for w in at)})
         trust = self.trust
-        least = 1 if self.blocks else 2
-        frequent = [(at, rows) for at, rows in found.most_common(_CANDIDATES) if rows >= least]
-        return [at for at, rows in frequent if rows >= self._least(prod(trust[word] for word in at))]
+        frequent = [(at, rows) for at, rows in found.most_common(_CANDIDATES) if rows >= (1 if self.blocks else 2)]
+        return [
+            at for at, rows in frequent if rows >= least(prod(trust[w] for w in at), self.chance, blocks=self.blocks)
+        ]
 
 
 class _Candidate(NamedTuple):
-    """A conjunction of sentences: the models that it explains, by place in the group, and where it holds."""
+    """A conjunction of sentences, the models that it explains, by place in the group, and how far it is trusted."""
 
-    words: Sequence[str]
-    exceptions: tuple[str, ...]
+    found: Found
     models: np.ndarray
-    holds: np.ndarray
-    """By release."""
-    seen: np.ndarray
-    """The releases that answered for a model with these sentences."""
-    evidence: int
-    """The most models that a release refused."""
     quality: float
 
 
-def _row(
-    name: str,
-    words: Sequence[str],
-    exceptions: Sequence[str],
-    holds: np.ndarray,
-    seen: np.ndarray,
-    releases: Sequence[str],
-    models: int,
-) -> dict[str, Any]:
+def _row(name: str, rule: Found, releases: Sequence[str]) -> dict[str, Any]:
     """Return a rule. It also holds in releases of which nothing is known, between and beside those where it does."""
     spans: list[list[str]] = []
     last = -1
-    for at in np.flatnonzero(holds).tolist():
-        if spans and not seen[last + 1 : at].any():
+    for at in np.flatnonzero(rule.holds).tolist():
+        if spans and not rule.seen[last + 1 : at].any():
             spans[-1][1] = releases[at]
         else:
-            first = at if seen[:at].any() else 0
+            first = at if rule.seen[:at].any() else 0
             spans.append([releases[first], releases[at]])
         last = at
-    if not seen[last + 1 :].any():
+    if not rule.seen[last + 1 :].any():
         spans[-1][1] = releases[-1]
-    rule: dict[str, Any] = {"operation": name, "facts": list(words)}
-    if exceptions:
-        rule["except"] = list(exceptions)
-    return rule | {"releases": spans, "models": models}
+    row: dict[str, Any] = {"operation": name, "facts": list(rule.words)}
+    if rule.exceptions:
+        row["except"] = list(rule.exceptions)
+    return row | {"releases": spans, "models": rule.evidence}
 
 
 def _is_general(word: str) -> bool:
     return word.startswith(("an ", "irrun reports", "the file", "IR version"))
-
-
-_USUAL: Final = (
-    " f32",
-    " f16",
-    " bf16",
-    " i32",
-    " i64",
-    " i8",
-    " u8",
-    " float of 16 bits",
-    " float of 32 bits",
-    " int of 32 bits",
-    " int of 64 bits",
-    " boolean",
-)
-_NUMBER: Final = re.compile(r" is -?\d\S*$|=.*\d\"$")
-_TRUSTED: Final[Mapping[str, float]] = {
-    "unknown rank": 1.0, "no precision": 1.0, "unknown": 0.8, "irrun reports": 1.0, " is empty": 1.0, "an input is": 1.0, "an output is": 1.0, "the file": 1.0, "no valid text": 1.0,
-    " constant": 0.8, "differ in length": 0.9, "differ in": 0.86, "not connected": 0.8, "has a dim 1": 0.5, "more than": 0.9, " has rank": 0.6, " numbers": 0.6, " inputs": 0.6,
-    "=": 0.8, "no input of the model": 0.7, " is ": 0.9,
-}  # fmt: skip
-
-
-def _trust(word: str) -> float:
-    """Return how far a sentence can be trusted beyond its models: types and unknown shapes more than numbers."""
-    if word.endswith(_USUAL) or _NUMBER.search(word):  # most layers have these types, and any has some number
-        return 0.6
-    return next((value for part, value in _TRUSTED.items() if part in word), 0.7)

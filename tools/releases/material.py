@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import random
 import warnings
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import irrun
 import small_networks
@@ -20,13 +22,16 @@ from irrun.conformance.suite import Case, read_suite
 from irrun.diagnostics import IrrunError
 from irrun.growing import Grower
 from mutations import mutate
+from releases.samples import layers
 from releases.sweeps import sweep
 
 __all__ = ["write_models"]
 
-_SHARES = {"suite": 0.4, "grown": 0.3, "networks": 0.05, "broken": 0.25}
-_SWEPT = 0.4
-"""The swept models of a measurement, as a share of the others. A judgement has none."""
+_JUDGED: Final = {"suite": 0.4, "grown": 0.3, "networks": 0.05, "broken": 0.25}
+_LEARNED: Final = {"suite": 0.4, "swept": 0.3, "grown": 0.12, "networks": 0.005, "broken": 0.175}
+"""The kinds of models, as shares. A judgement has no swept ones."""
+_SEEN: Final = 2
+"""A case or swept model is asked about if it shows a sentence of an operation that fewer models showed before."""
 _OPSETS = (8, 9, 10, 11, 12, 13)
 
 
@@ -37,23 +42,34 @@ def write_models(folder: Path, count: int, seed: int, *, held_out: bool, more: S
     """
     rng = random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = {kind: round(count * share) for kind, share in _SHARES.items()}
-    paths = [*_suite(folder, rng, wanted["suite"], held_out=held_out), *_grown(folder, seed, wanted["grown"])]
-    paths += _networks(folder, rng, wanted["networks"])
+    wanted = {kind: round(count * share) for kind, share in (_JUDGED if held_out else _LEARNED).items()}
+    cases = _cases(held_out=held_out)
+    rng.shuffle(cases)
+    paths = [*_grown(folder, seed, wanted["grown"]), *_networks(folder, rng, wanted["networks"])]
+    if held_out:
+        paths += islice(_write(folder, "suite", cases), wanted["suite"])
+    else:
+        swept = [*sweep(cases, rng)]
+        rng.shuffle(swept)
+        seen: Counter[tuple[str, str]] = Counter()
+        paths += islice(_novel(_write(folder, "suite", cases), seen), wanted["suite"])
+        paths += islice(_novel(_write(folder, "swept", swept), seen), wanted["swept"])
     paths += _broken(folder, rng, wanted["broken"], paths)
-    if not held_out:
-        paths += _swept(folder, rng, round(count * _SWEPT))
     return [*paths, *more]
 
 
-def _suite(folder: Path, rng: random.Random, count: int, *, held_out: bool) -> list[Path]:
-    cases = _cases(held_out=held_out)
-    return _write(folder, "suite", rng.sample(cases, min(count, len(cases))))
-
-
-def _swept(folder: Path, rng: random.Random, count: int) -> list[Path]:
-    cases = [*sweep(_cases(held_out=False), rng)]
-    return _write(folder, "swept", rng.sample(cases, min(count, len(cases))))
+def _novel(models: Iterable[Path], seen: Counter[tuple[str, str]]) -> Iterator[Path]:
+    """Yield the models that show a sentence of an operation which few models in ``seen`` show, and count theirs."""
+    for model in models:
+        shown = {
+            (row.operations[-1], sentence)
+            for row in layers(model).rows
+            for sentence in row.sentences
+            if row.operations and (not row.blocks or sentence.startswith("irrun reports"))
+        }
+        if any(seen[pair] < _SEEN for pair in shown):
+            seen.update(shown)
+            yield model
 
 
 def _cases(*, held_out: bool) -> list[Case]:
@@ -61,15 +77,13 @@ def _cases(*, held_out: bool) -> list[Case]:
     return [case for case in cases if _is_held_out(case.name) is held_out]
 
 
-def _write(folder: Path, kind: str, cases: Sequence[Case]) -> list[Path]:
-    paths: list[Path] = []
+def _write(folder: Path, kind: str, cases: Sequence[Case]) -> Iterator[Path]:
     for number, case in enumerate(cases):
         path = folder / f"{kind}-{number}.xml"
         path.write_text(case.xml)
         if case.bin:
             path.with_suffix(".bin").write_bytes(case.bin)
-        paths.append(path)
-    return paths
+        yield path
 
 
 def _is_held_out(name: str) -> bool:

@@ -9,7 +9,8 @@ import hashlib
 import json
 import select
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -19,8 +20,10 @@ from irrun.targets.releases import version
 __all__ = ["Answer", "Wheels"]
 
 _PROBE: Final = Path(__file__).with_name("probe.py")
-_PATIENCE: Final = 60
+_PATIENCE: Final = 20
 """Seconds that a release may take for one model. Afterwards, it counts as refused."""
+_AT_ONCE: Final = 2
+"""The releases that are asked at the same time."""
 
 
 class Answer(NamedTuple):
@@ -55,21 +58,54 @@ class Wheels:
                 file.write(json.dumps([digest, *answer]) + "\n")
         return [known[digest] for digest in digests]
 
-    def ask_all(self, models: Sequence[Path], *, between: bool) -> dict[str, list[Answer | None]]:
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The oldest release, and the last of each year."""
+        last = {release[:4]: release for release in self.releases}
+        return tuple(release for release in self.releases if release in {self.releases[0], *last.values()})
+
+    def ask_ends(self, models: Sequence[Path]) -> dict[str, list[Answer | None]]:
+        """Return the answers of ``ends`` for each model, and None for each other release."""
+        found: dict[str, list[Answer | None]] = {release: [None] * len(models) for release in self.releases}
+        self._fill(found, models, dict.fromkeys(self.ends, range(len(models))))
+        return found
+
+    def ask_some(self, models: Sequence[Path], lacking: Sequence[Container[str]]) -> dict[str, list[Answer | None]]:
         """Return the answers of the releases for each model, None where a release was not asked.
 
-        Every model goes to the oldest release and to the last of each year. With ``between``, where two that were asked
-        disagree, the release in the middle between them is asked, until the two are neighbours.
+        Releases that lack an operation of a model are not asked about it. Of the other ``ends``, the first and the last
+        are, and all if these disagree. Where two that were asked disagree, the release in the middle between them is
+        then asked, until the two are neighbours.
         """
-        last_of_year = {release[:4]: release for release in self.releases}
         found: dict[str, list[Answer | None]] = {release: [None] * len(models) for release in self.releases}
-        wanted = {release: [*range(len(models))] for release in {self.releases[0], *last_of_year.values()}}
-        while wanted:
-            for release, numbers in wanted.items():
-                for number, answer in zip(numbers, self.ask(release, [models[n] for n in numbers])):
-                    found[release][number] = answer
-            wanted = self._between(found, len(models)) if between else {}
+        ends = [[release for release in self.ends if release not in without] for without in lacking]
+        first: dict[str, list[int]] = {}
+        rest: dict[str, list[int]] = {}
+        for number, able in enumerate(ends):
+            for release in {*able[:1], *able[-1:]}:
+                first.setdefault(release, []).append(number)
+        self._fill(found, models, first)
+        for number, able in enumerate(ends):
+            if able and _loads(found[able[0]][number]) != _loads(found[able[-1]][number]):
+                for release in able[1:-1]:
+                    rest.setdefault(release, []).append(number)
+        self._fill(found, models, rest)
+        while wanted := self._between(found, len(models)):
+            self._fill(found, models, wanted)
         return found
+
+    def _fill(
+        self,
+        found: Mapping[str, list[Answer | None]],
+        models: Sequence[Path],
+        wanted: Mapping[str, Sequence[int]],
+    ) -> None:
+        """Ask about the ``wanted`` models of each release, by number, several releases at once."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            asked = pool.map(lambda item: self.ask(item[0], [models[n] for n in item[1]]), wanted.items())
+            for (release, numbers), answers in zip(wanted.items(), asked):
+                for number, answer in zip(numbers, answers):
+                    found[release][number] = answer
 
     def _between(self, found: Mapping[str, Sequence[Answer | None]], count: int) -> dict[str, list[int]]:
         """Return the models to ask about, by the release in the middle between two that disagree."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from irrun.targets.rules import releases_without
 from releases.learning import Row, Sample
 from releases.probing import Answer
 
-__all__ = ["blamed", "sample"]
+__all__ = ["Layers", "blamed", "layers", "sample"]
 
 _NAMES: Final = re.compile(
     r"friendly_name '([^']+)'|with name '([^']+)'|(?:name|node): (\S+)|::\w+ (\S+) \(", re.IGNORECASE
@@ -30,29 +30,42 @@ _TYPES: Final = re.compile(
 """How messages of OpenVINO name a layer, and its type."""
 
 
-def sample(model: Path, answers: Sequence[Answer | None]) -> Sample:
-    """Return a model as layers and answers. An answer between two that agree is taken to agree with them."""
+class Layers(NamedTuple):
+    """The layers of a model as rows, their types and names, and the releases that lack an operation of the model."""
+
+    rows: Sequence[Row]
+    names: Sequence[tuple[str, str]]
+    lacking: np.ndarray
+
+
+def layers(model: Path) -> Layers:
+    """Return the layers of a model, or one row that says why irrun cannot read it."""
     rows: list[Row] = []
-    layers: list[tuple[str, str]] = []
+    names: list[tuple[str, str]] = []
     lacking = np.zeros(len(RELEASES), bool)
     try:
         parsed = load(model)
         for fact in facts(parsed, *examine(parsed)):
             rows.append(Row(fact.operations, fact.sentences, fact.blocks))
-            layers.append((fact.layer.type, fact.layer.name) if fact.layer else ("", ""))
+            names.append((fact.layer.type, fact.layer.name) if fact.layer else ("", ""))
             if fact.layer is not None:
                 lacking |= np.isin(RELEASES, releases_without(fact.layer))
     except IrrunError as error:
-        rows.append(Row((), frozenset(f"irrun reports {d.code}" for d in error.diagnostics), True))
-        layers.append(("", ""))
-    at = blamed(layers, [answer.message for answer in answers if answer is not None and answer.stage])
-    rows = [row._replace(blamed=number in at) for number, row in enumerate(rows)]
+        rows = [Row((), frozenset(f"irrun reports {d.code}" for d in error.diagnostics), True)]
+        names = [("", "")]
+    return Layers(rows, names, lacking)
+
+
+def sample(of: Layers, answers: Sequence[Answer | None]) -> Sample:
+    """Return a model as layers and answers. An answer between two that agree is taken to agree with them."""
+    at = blamed(of.names, [answer.message for answer in answers if answer is not None and answer.stage])
+    rows = [row._replace(blamed=number in at) for number, row in enumerate(of.rows)]
     codes = np.array([-1 if answer is None else bool(answer.stage) for answer in answers])
     known = np.flatnonzero(codes >= 0)
     for first, last in pairwise(known):
         if codes[first] == codes[last]:
             codes[first:last] = codes[first]
-    return Sample(rows, codes, lacking)
+    return Sample(rows, codes, of.lacking)
 
 
 def blamed(layers: Sequence[tuple[str, str]], messages: Iterable[str]) -> set[int]:

@@ -1,4 +1,7 @@
-"""Sweeps: a model of each operation in which one thing changes at a time: an element type, or the text of an attribute."""
+"""Sweeps: models of each operation in which one thing changes at a time.
+
+An element type, the rank or the dims of an input, whether an input is constant, or the text of an attribute.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,9 @@ import random
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Final
+
+import numpy as np
 
 from irrun.conformance.suite import Case
 from irrun.inference.bind import versions_of
@@ -14,15 +20,21 @@ from irrun.types import ELEMENT_TYPES
 
 __all__ = ["sweep"]
 
-_FAULTS = ("", "tru", "-1", "0", "2")
+_FAULTS: Final = ("", "tru", "-1", "0", "2")
 """Texts that are written into each attribute in turn."""
+_BASES: Final = 3
+"""The most cases of an operation that are changed."""
+_RANKS: Final = range(8)
+_INPUT: Final = r'(type="Parameter"[^>]*>\s*<data element_type="\w+" )shape="({})"'
+"""A Parameter with a shape, which is put in for the braces."""
 
 
 def sweep(cases: Iterable[Case], rng: random.Random) -> Iterator[Case]:
-    """Yield models: for each operation, a random case of a run, and each change of it.
+    """Yield models: for each operation, a few random cases of a run, and each change of them.
 
-    An element type changes in all ports that have it. An attribute is left out, gets a faulty text or number, and each
-    of its words if it is a choice.
+    An element type changes in all ports that have it, and a shape in all inputs of the model that have it. An input
+    becomes constant, or a constant an input. An attribute is left out, gets a faulty text or number, and each of its
+    words if it is a choice.
     """
     of: dict[str, list[Case]] = {}
     for case in cases:
@@ -30,16 +42,16 @@ def sweep(cases: Iterable[Case], rng: random.Random) -> Iterator[Case]:
             of.setdefault(case.operation, []).append(case)
     for cls in all_ops():
         found = of.get(f"{cls.type}-{cls.since}", [])
-        if not found or not versions_of(cls):
+        if not versions_of(cls):
             continue
-        case = rng.choice(found)
-        yield from (replace(case, xml=xml) for xml in _types(case.xml))
-        data = re.search(rf'<layer [^>]*type="{cls.type}"[^>]*>\s*<data( [^>]*?)/?>', case.xml)
-        for written in re.finditer(r' ([\w.]+)="([^"]*)"', data[1]) if data else ():
-            attribute = next((a for a in cls.attributes.values() if a.name == written[1]), None)
-            for text in _texts(written[1], written[2], attribute):
-                start, end = data.start(1) + written.start(), data.start(1) + written.end()  # type: ignore[union-attr]
-                yield replace(case, xml=case.xml[:start] + text + case.xml[end:])
+        for case in rng.sample(found, min(_BASES, len(found))):
+            yield from (replace(case, xml=xml) for xml in _types(case.xml))
+            yield from (replace(case, xml=xml) for xml in _shapes(case.xml))
+            yield from _constants(case)
+            for name, attribute in cls.attributes.items():
+                yield from (
+                    replace(case, xml=xml) for xml in _texts(case.xml, cls.type, attribute.name or name, attribute)
+                )
 
 
 def _types(xml: str) -> Iterator[str]:
@@ -54,10 +66,56 @@ def _types(xml: str) -> Iterator[str]:
                 yield changed.replace(f'precision="{old.port_name}"', f'precision="{new.port_name}"')
 
 
-def _texts(name: str, value: str, attribute: Attribute | None) -> Iterator[str]:
-    """Yield what to write in place of an attribute and the blank before it."""
-    yield ""
+def _shapes(xml: str) -> Iterator[str]:
+    """Yield a model with other shapes of its inputs: other ranks, unknown dims, an unknown rank, a dim of 0 or 1.
+
+    Only the attribute of each Parameter changes: OpenVINO takes the shapes of all ports from there.
+    """
+    for old in sorted({shape for _, shape in re.findall(_INPUT.format('[^"]*'), xml)}):
+        dims = re.findall(r"[^,\s]+", old)
+        ranks = [[*dims, *["2"] * len(_RANKS)][:rank] for rank in _RANKS]
+        holes = [[*dims[:at], hole, *dims[at + 1 :]] for at in range(len(dims)) for hole in ("?", "0", "1")]
+        for new in dict.fromkeys(map(",".join, (*ranks, ["?"] * len(dims), ["..."], *holes))):
+            if new != ",".join(dims):
+                yield re.sub(_INPUT.format(re.escape(old)), rf'\1shape="{new}"', xml)
+
+
+def _constants(case: Case) -> Iterator[Case]:
+    """Yield a model in which one input is constant, with the contents that the case has for it, or a constant is an
+    input.
+    """
+    feeds = case.steps[0].feeds() if case.steps else []
+    inputs = [*re.finditer(r'type="Parameter"([^>]*>\s*<data element_type="\w+" shape="[^"]*")', case.xml)]
+    for input, array in zip(inputs, feeds):
+        if not array.dtype.hasobject and array.dtype.itemsize * 8 == _bits(input[0]):
+            data = np.ascontiguousarray(array).tobytes()
+            text = f'type="Const"{input[1]} offset="{len(case.bin)}" size="{len(data)}"'
+            xml = case.xml[: input.start()] + text + case.xml[input.end() :]
+            yield replace(case, xml=xml, bin=case.bin + data)
+    for constant in re.finditer(r'type="Const"([^>]*>\s*<data .*?) offset="\d+" size="\d+"', case.xml):
+        yield replace(
+            case, xml=f'{case.xml[: constant.start()]}type="Parameter"{constant[1]}{case.xml[constant.end() :]}'
+        )
+
+
+def _bits(layer: str) -> int:
+    type = ELEMENT_TYPES.get(re.search(r'element_type="(\w+)"', layer)[1])  # type: ignore[index]
+    return 0 if type is None else type.bits
+
+
+def _texts(xml: str, type: str, name: str, attribute: Attribute) -> Iterator[str]:
+    """Yield a model without an attribute, and with others of its texts."""
+    data = re.search(rf'<layer [^>]*type="{type}"[^>]*>\s*<data', xml)
+    if data is None:
+        return
+    end = xml.index(">", data.end())
+    written = re.compile(rf' {re.escape(name)}="([^"]*)"').search(xml, data.end(), end)
+    if written is None:
+        place, value = slice(data.end(), data.end()), ""
+    else:
+        place, value = slice(*written.span()), written[1]
+        yield xml[: place.start] + xml[place.stop :]
     is_number = re.fullmatch(r"-?[\d., ]+", value) is not None
-    for text in (*_FAULTS, *(attribute.words if attribute else ())):
+    for text in (*_FAULTS, *attribute.words):
         if text != value and (is_number or not text.lstrip("-").isdecimal()):
-            yield f' {name}="{text}"'
+            yield f'{xml[: place.start]} {name}="{text}"{xml[place.stop :]}'

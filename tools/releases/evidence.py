@@ -1,0 +1,74 @@
+"""How much evidence a rule needs: how far its sentences can be trusted beyond the models that it was learned from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+__all__ = ["NOISE", "Found", "chance", "least", "trust"]
+
+NOISE: Final = 0.04
+"""The most answers against a rule, as a share of those that it explains: a release may run out of time."""
+_CHANCE: Final = 0.1
+"""The probability at which a rule may seem right by chance, if its sentences do not speak of types or unknown shapes."""
+
+
+class Found(NamedTuple):
+    """A rule that was found: its sentences, the types of operations that contradict it, and where it holds."""
+
+    words: Sequence[str]
+    exceptions: Sequence[str]
+    holds: np.ndarray
+    """By release."""
+    seen: np.ndarray
+    """The releases that answered for a model with these sentences."""
+    evidence: int
+    """The most models that a release refused."""
+
+
+def chance(explained: np.ndarray, against: np.ndarray) -> int:
+    """Return how many refused models make a rule improbable that is right by chance."""
+    share = float(explained.sum() / max(1.0, explained.sum() + against.sum()))
+    return int(np.ceil(np.log(_CHANCE) / np.log(min(share, 0.9) if share > 0 else 0.01)))
+
+
+def least(quality: float, chance: int, *, blocks: bool) -> int:
+    """Return how many models a rule needs: more if its sentences say little, or if most layers are refused."""
+    if quality > 0.85:
+        return 1 if blocks else 2
+    needed = 3 if quality > 0.7 else 6 if quality > 0.5 else 8
+    return needed if blocks else max(needed, chance)
+
+
+_USUAL: Final = (
+    " f32",
+    " f16",
+    " bf16",
+    " i32",
+    " i64",
+    " i8",
+    " u8",
+    " float of 16 bits",
+    " float of 32 bits",
+    " int of 32 bits",
+    " int of 64 bits",
+    " boolean",
+)
+_NUMBER: Final = re.compile(r" is -?\d\S*$|=.*\d\"$")
+_TRUSTED: Final[Mapping[str, float]] = {
+    "unknown rank": 1.0, "no precision": 1.0, "unknown": 0.8, "irrun reports": 1.0, " is empty": 1.0, "an input is": 1.0, "an output is": 1.0, "the file": 1.0, "no valid text": 1.0,
+    " constant": 0.8, "differ in length": 0.9, "differ in": 0.86, "not connected": 0.8, "has a dim 1": 0.5, "has no dim 1": 0.5, "more than": 0.9, " has rank": 0.6, " numbers": 0.6, " inputs": 0.6,
+    "=": 0.8, "no input of the model": 0.7, " is ": 0.9,
+}  # fmt: skip
+
+
+def trust(word: str, *, blocks: bool) -> float:
+    """Return how far a sentence can be trusted beyond its models: types and unknown shapes more than numbers."""
+    if blocks and word.startswith("it has no attribute"):
+        return 1.0
+    if word.endswith(_USUAL) or _NUMBER.search(word):  # most layers have these types, and any has some number
+        return 0.6
+    return next((value for part, value in _TRUSTED.items() if part in word), 0.7)
