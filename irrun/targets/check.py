@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from irrun.base.text import counted
 from irrun.checking.ignore import without_ignored
 from irrun.diagnostics import Diagnostic, Report, diagnostic
 from irrun.inference.bind import opset_of
@@ -94,7 +95,7 @@ def _refused(reason: Reason, releases: Sequence[str]) -> Diagnostic:
     assert rule is not None
     sentences = sorted(rule.sentences)
     message = f"OpenVINO {span(releases)} does not load it on the CPU: {', and '.join(sentences)}"
-    note = f"measured: a release refused {rule.models} models for this"
+    note = f"measured: a release refused {counted(rule.models, 'model')} for this"
     loading = [release for release in RELEASES if release not in reason.releases]
     help = "change the layer, or write an older form with `irrun edit --target`"
     help += f"; OpenVINO {span(loading)} has no such limit" if loading else ""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, Report
-from irrun.inference.bind import bind_all, declaration
+from irrun.diagnostics import Diagnostic, Refused, Report
+from irrun.inference.bind import declaration
 from irrun.inference.propagate import Values, declared
-from irrun.inference.settled import settled
 from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed
 from irrun.model import Layer, Model
@@ -52,7 +51,9 @@ class Facts:
 def facts(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Facts]:
     """Yield the facts of the file and those of each layer that OpenVINO reads, bodies included.
 
-    ``examine`` gives ``report`` and ``trace``.
+    ``examine`` gives ``report`` and ``trace``. OpenVINO infers each output, whatever its port declares. So where the
+    file has errors, the values are inferred again without the ports, and a layer that then breaks a rule counts as one
+    for which irrun reports an error.
     """
     model = parsed.model
     errors: dict[str | None, list[Diagnostic]] = {}
@@ -63,35 +64,48 @@ def facts(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Facts]:
     if len(model.source.data) < _SHORT:
         whole.add(f"the file has fewer than {_SHORT} bytes")
     yield Facts(model, None, (), frozenset(whole), _blocks(errors.get(None, ())))
-    yield from _of_layers(model, trace.ops, trace.values, errors, "")
+    read = Trace(model, trace.ops) if errors and trace.values else trace
+    yield from _of_layers(read, errors, "")
 
 
-def _of_layers(
-    model: Model,
-    ops: Mapping[int, Op | None],
-    values: Values,
-    errors: Mapping[str | None, Sequence[Diagnostic]],
-    body: str,
-) -> Iterator[Facts]:
+def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], body: str) -> Iterator[Facts]:
     """Yield the facts of the layers of a model, or of a body in a layer of type ``body``."""
+    model = trace.model
     fed = _fed_by_inputs(model)
     for layer in _reached(model):
-        op = ops.get(layer.id)
+        op, refused = trace.ops[layer.id], trace.refused.get(layer.id)
         cls = type(op) if op is not None else declaration(layer)
         found = errors.get(layer.name, ())
-        sentences = _codes(found) | set(_of_ports(model, layer, values, fed)) | set(_of_attributes(layer, cls, op))
+        sentences = (
+            _codes(found) | set(_of_ports(model, layer, trace.values, fed)) | set(_of_attributes(layer, cls, op))
+        )
+        if isinstance(refused, Refused):
+            sentences.add(_code(refused.code, refused.label))
         if layer.id not in fed:
             sentences.add("no input of the model reaches it")
+        if layer.type.lower() == "assign" and not _reads_its_variable(model, layer):
+            sentences.add("no ReadValue before it has its variable_id")
         if body:
             sentences.add(f"it is in the body of {body}")
-        yield Facts(model, layer, _names(layer, cls), frozenset(sentences), _blocks(found))
-        for inner in layer.bodies.values():
-            inner_ops = {inside.id: op for inside, op, _ in bind_all(inner)}
-            yield from _of_layers(inner, inner_ops, settled(inner), errors, layer.type)
+        blocks = _blocks(found) or refused is not None
+        yield Facts(model, layer, _names(layer, cls), frozenset(sentences), blocks)
+        for inner in trace.bodies(layer.id).values():
+            yield from _of_layers(inner, errors, layer.type)
+
+
+def _reads_its_variable(model: Model, assign: Layer) -> bool:
+    """Return whether an Assign depends on a ReadValue of its variable."""
+    before = [model.layers[id] for id in _before(model, [assign.id])]
+    ids = {layer.attributes.get("variable_id") for layer in before if layer.type.lower() == "readvalue"}
+    return assign.attributes.get("variable_id") in ids
 
 
 def _codes(findings: Sequence[Diagnostic]) -> set[str]:
-    return {" ".join(filter(None, ("irrun reports", d.code, d.label))) for d in findings}
+    return {_code(d.code, d.label) for d in findings}
+
+
+def _code(code: str, label: str | None) -> str:
+    return " ".join(filter(None, ("irrun reports", code, label)))
 
 
 def _blocks(findings: Sequence[Diagnostic]) -> bool:
@@ -108,13 +122,20 @@ def _names(layer: Layer, cls: type[Op] | None) -> tuple[str, ...]:
 def _reached(model: Model) -> list[Layer]:
     """Return the layers on which a Result or Assign depends, and all Parameters: OpenVINO creates no other."""
     ends = [id for id, layer in model.layers.items() if layer.type.lower() in ("result", "assign", "parameter")]
-    waiting, reached = list(ends), set(ends)
+    reached = _before(model, ends)
+    return [layer for id, layer in model.layers.items() if id in reached]
+
+
+def _before(model: Model, ends: Iterable[int]) -> set[int]:
+    """Return the ids of the layers on which others depend, and these."""
+    waiting = list(ends)
+    reached = set(waiting)
     while waiting:
         for feed in model.feeds[waiting.pop()]:
             if feed is not None and feed[0] not in reached:
                 reached.add(feed[0])
                 waiting.append(feed[0])
-    return [layer for id, layer in model.layers.items() if id in reached]
+    return reached
 
 
 def _fed_by_inputs(model: Model) -> set[int]:
@@ -134,12 +155,16 @@ def _of_ports(model: Model, layer: Layer, values: Values, fed: Container[int]) -
     for position, feed in enumerate(feeds[:_MAX_PORTS]):
         if feed is not None:
             yield f"input {position} is {'not ' if feed[0] in fed else ''}constant"
+            if feed[0] in fed and (feed not in values or values[feed].exact is None):
+                yield f"input {position} has unknown contents"
     inputs = [None if feed is None else values.get(feed) for feed in feeds]
     outputs = [values.get((layer.id, i), claim) for i, claim in enumerate(declared(layer))]
     yield f"it has {len(inputs)} inputs"
     if any(port.type is None for port in layer.outputs):
         yield "an output has no precision"
     known = [value for value in inputs if value is not None]
+    if known and all(value.shape.is_static for value in known):
+        yield "its inputs have known shapes"
     if len({str(value.shape) for value in known}) > 1:
         yield "its inputs differ in shape"
     if len({value.shape.rank for value in known}) > 1:
@@ -192,6 +217,8 @@ def _of_value(type: ElementType, shape: PartialShape) -> Iterator[str]:
         yield "is empty"
     if any(dim.is_static and dim.value == 1 for dim in shape.dims):
         yield "has a dim 1"
+    elif shape.dims and shape.is_static:
+        yield "has no dim 1"
 
 
 def _of_contents(value: Value) -> Iterator[str]:

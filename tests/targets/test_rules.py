@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 import irrun
+from irrun.api import load
+from irrun.checking.checker import examine
 from irrun.targets import RELEASES
+from irrun.targets.facts import Facts, facts
 from irrun.targets.releases import table
 from nets import Net
 
@@ -80,6 +83,48 @@ def test_a_comment_suppresses_a_finding(tmp_path: Path) -> None:
     )
     path.write_text(text)
     assert _codes(path, "npu") == []
+
+
+def _facts(path: Path) -> dict[str, Facts]:
+    """Return the facts of a file by the names of its layers."""
+    parsed = load(path)
+    return {fact.layer.name: fact for fact in facts(parsed, *examine(parsed)) if fact.layer is not None}
+
+
+def test_facts_follow_from_what_openvino_reads(tmp_path: Path) -> None:
+    """OpenVINO takes the type of Convert from its attribute, and refuses the Subtract behind it; ports say nothing."""
+    net = Net()
+    x, y = net.parameter("i32", "2", name="x"), net.parameter("f32", "2", name="y")
+    cast = net.add("Convert", [x], [("FP32", "2")], name="cast", destination_type="u8")
+    net.result(net.add("Subtract", [cast, y], [("FP32", "2")], name="difference"))
+    difference = _facts(net.save(tmp_path))["difference"]
+    assert difference.blocks
+    assert {"input 0 is u8", "irrun reports IR302"} <= difference.sentences
+
+
+def test_facts_about_contents(tmp_path: Path) -> None:
+    """The axes of `fixed` follow from a shape that is known, those of `free` are an input."""
+    net = Net()
+    x, axes = net.parameter("f32", "2,3", name="x"), net.parameter("i64", "1", name="axes")
+    rank = net.add("ShapeOf", [net.add("ShapeOf", [x], [("I64", "2")], opset="opset3")], [("I64", "1")], opset="opset3")
+    for name, which in (("fixed", rank), ("free", axes)):
+        net.result(net.add("ReduceSum", [x, which], [("FP32", "-1,-1")], name=name, keep_dims="true"))
+    found = _facts(net.save(tmp_path))
+    assert "input 1 has unknown contents" not in found["fixed"].sentences
+    assert "input 1 has unknown contents" in found["free"].sentences
+    assert "its inputs have known shapes" in found["free"].sentences
+
+
+def test_facts_about_variables(tmp_path: Path) -> None:
+    net = Net()
+    x = net.parameter("f32", "2", name="x")
+    read = net.add("ReadValue", [x], [("FP32", "2")], name="read", opset="opset3", variable_id="a")
+    net.add("Assign", [read], [("FP32", "2")], name="behind", opset="opset3", variable_id="a")
+    net.add("Assign", [x], [("FP32", "2")], name="beside", opset="opset3", variable_id="a")
+    net.result(read)
+    found = _facts(net.save(tmp_path))
+    assert "no ReadValue before it has its variable_id" not in found["behind"].sentences
+    assert "no ReadValue before it has its variable_id" in found["beside"].sentences
 
 
 MODELS = {
