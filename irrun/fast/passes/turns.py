@@ -24,6 +24,9 @@ __all__ = ["join_turns"]
 _MAX_BETWEEN_BYTES: Final = 1 << 23
 """The most bytes of the values between the steps, which a thread keeps: they stay in the third-level cache. Calls with
 larger values take so long that Python between them does not matter."""
+_MAX_PREPARED_WORK: Final = 1 << 24
+"""The most multiplications and additions of a step for which Python between steps matters, if most of their calls are
+prepared anew in each run."""
 _FASTER: Final = 4
 """How many times as fast a product of bytes is as one of f32, by which work is measured."""
 
@@ -40,7 +43,7 @@ def join_turns(flow: Flow, context: Context) -> Flow:
 
 
 def _joined(flow: Flow, members: Mapping[int, Step], values: Sequence[Value]) -> Step | None:
-    """Return one step for the members, which have these positions, or None if the values between them are large."""
+    """Return one step for the members, which have these positions, or None if that would not save time."""
     programs = [_Member.of(step) for step in members.values()]
     made = {member.write: n for n, member in enumerate(programs)}
     last = {slot: n for n, member in enumerate(programs) for slot in (*member.given, member.write)}
@@ -50,9 +53,13 @@ def _joined(flow: Flow, members: Mapping[int, Step], values: Sequence[Value]) ->
     places, size = placed([(_bytes(values[slot]), made[slot], last[slot]) for slot in between])
     if size > _MAX_BETWEEN_BYTES:
         return None
+    flops = sum(step.kernel.flops for step in members.values())
+    prepared = sum(not {*between} >= {*member.given, member.write} for member in programs)
+    if 2 * prepared > len(programs) and flops > _MAX_PREPARED_WORK * len(programs):
+        return None
     known = {slot: (_shape(values[slot]), values[slot].type.dtype) for slot in made}
     memory = {slot: _Place(place, *known[slot]) for slot, place in zip(between, places)}
-    flops, wholes = sum(step.kernel.flops for step in members.values()), tuple(known[slot] for slot in writes)
+    wholes = tuple(known[slot] for slot in writes)
     turns = _Turns(programs, tuple(reads), tuple(writes), wholes, memory, size, flops // _FASTER)
     packed = [step.reads[n] for step in members.values() for n in step.kernel.packing.inputs]
     positions = tuple(range(len(reads), len(reads) + len(packed)))
