@@ -17,7 +17,11 @@ from irrun.fast.integers.quads import add_quads
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import ROWS, VECTORS
 
-__all__ = ["WINDOWS", "IntegerBlock", "Row", "as_bytes", "integer_block", "windows"]
+__all__ = ["TWICE", "WINDOWS", "IntegerBlock", "Row", "as_bytes", "integer_block", "windows"]
+
+
+TWICE: Final = VECTORS
+"""Is added to the number of vectors for two blocks: the products of few vectors wait for each other's sums."""
 
 
 class Row(IntEnum):
@@ -82,11 +86,12 @@ def _integer_block(
 ) -> Any:
     """Compute ``ROWS`` windows for ``vectors`` vectors of output channels, or ``WINDOWS`` depthwise ones.
 
-    ``depthwise`` is a literal, ``vectors`` is 1 to ``VECTORS``. ``out`` is an array of which only the dtype matters: u8
-    for levels, or f32. ``table`` is the address of i64 [taps, ROWS]: the address at which each window has its bytes for
-    a tap. ``shift`` is added to all of them. A dense window has ``4 * depth`` > 0 bytes there, a depthwise one a byte
-    for each output. ``b`` is the address of the weights: for each four bytes of a dense window ``VECTORS`` vectors of
-    four i8 in each lane, and for each tap of a depthwise one ``VECTORS`` vectors of i16, or those of ``in_quads``.
+    ``depthwise`` is a literal, ``vectors`` is 1 to ``VECTORS``; for two blocks of dense windows, it is up to half as
+    many and ``TWICE`` more. ``out`` is an array of which only the dtype matters: u8 for levels, or f32. ``table`` is
+    the address of i64 [taps, ROWS]: the address at which each window has its bytes for a tap. ``shift`` is added to all
+    of them. A dense window has ``4 * depth`` > 0 bytes there, a depthwise one a byte for each output. ``b`` is the
+    address of the weights: for each four bytes of a dense window ``VECTORS`` vectors of four i8 in each lane, and for
+    each tap of a depthwise one ``VECTORS`` vectors of i16, or those of ``in_quads``.
 
     ``targets`` is the address of i64 [ROWS, 3]: each row begins with the addresses of the results and of the residual
     of a window. ``column`` counts the channels before those of the block. The last vector has ``last``
@@ -105,10 +110,10 @@ def _integer_block(
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         assert DOT is not None
-        for count in range(1, VECTORS + 1):
-            with builder.if_then(builder.icmp_signed("==", arguments[1], int64(count))):
+        for vectors in range(1, (VECTORS if is_depthwise else TWICE + VECTORS // 2) + 1):
+            with builder.if_then(builder.icmp_signed("==", arguments[1], int64(vectors))):
                 of = _Arguments(*arguments[3:])
-                IntegerBlock(builder, DOT, is_depthwise, count, is_level, of).emit()
+                IntegerBlock(builder, DOT, is_depthwise, vectors, is_level, of).emit()
         return context.get_dummy_value()
 
     given = (table, taps, depth, b, targets, shift, column, last, numbers, rounds, adds)
@@ -130,10 +135,12 @@ class IntegerBlock:
     """Emits one block. The sums are variables on the stack, which LLVM moves to registers."""
 
     def __init__(
-        self, builder: Any, dot: Dot, depthwise: bool, count: int, levels: bool, arguments: _Arguments
+        self, builder: Any, dot: Dot, depthwise: bool, vectors: int, levels: bool, arguments: _Arguments
     ) -> None:
-        self.builder, self.dot, self.depthwise, self.count, self.levels = builder, dot, depthwise, count, levels
-        self.of, self.lanes, self.rows = arguments, dot.lanes, windows(dot) if depthwise else ROWS
+        self.builder, self.dot, self.depthwise, self.levels = builder, dot, depthwise, levels
+        self.of, self.lanes, blocks = arguments, dot.lanes, 1 + (vectors > VECTORS)
+        self.count = vectors - TWICE * (blocks - 1)
+        self.rows = windows(dot) if depthwise else blocks * ROWS
         self.floats, self.bytes = (ir.VectorType(type, self.lanes) for type in (_F32, _I8))
         self.full = builder.icmp_signed("==", arguments.last, int64(self.lanes))
         places, self.masks = ir.VectorType(_I64, self.lanes), ir.VectorType(_BIT, self.lanes)
@@ -174,9 +181,13 @@ class IntegerBlock:
 
     def begins(self, tap: ir.Value) -> list[ir.Value]:
         """Return the address of the bytes that each window has for a tap."""
-        entries = self.builder.add(self.of.table, self.builder.mul(tap, int64(8 * ROWS)))
-        places = (at(self.builder, entries, int64(8 * row), _I64) for row in range(ROWS))
-        return [self.builder.add(self.builder.load(place), self.of.shift) for place in places]
+        builder, of, begins = self.builder, self.of, []
+        for block in range(self.rows // ROWS):
+            place = builder.add(tap, builder.mul(of.taps, int64(block)))
+            entries = builder.add(of.table, builder.mul(place, int64(8 * ROWS)))
+            loads = (builder.load(at(builder, entries, int64(8 * row), _I64)) for row in range(ROWS))
+            begins += [builder.add(load, of.shift) for load in loads]
+        return begins
 
     def multiply(self, sums: _Vectors) -> None:
         """Add the products of a dense window."""

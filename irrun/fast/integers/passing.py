@@ -120,10 +120,15 @@ class _Integers:
         if kernel is not None:
             before = [self.levels_of(read, is_rows) for read in step.reads]
         else:
-            # levels of another layout are the results of a step that computes the FakeQuantize, too
-            is_first = step.op.type == "FakeQuantize" and (slot, not is_rows) not in self.levels
-            before, grid = [step.reads[0] if is_first else slot], self.grids[slot]
-            if is_first and (scaled := self.late.get(before[0])) and (scaling := self.scaling(scaled)):
+            source = step
+            while is_rows and source.op.views == "reshaped" and source.reads[0] in self.late:
+                source = self.flow.steps[self.flow.made[source.reads[0]]]
+            # levels of it are the results of a step that computes the FakeQuantize, too
+            known = {(source.writes[0], rows) for rows in (False, True)}
+            is_first = source.op.type == "FakeQuantize" and known.isdisjoint(self.levels)
+            before, grid = [source.reads[0] if is_first else slot], self.grids[slot]
+            is_own = is_first and source is step
+            if is_own and (scaled := self.late.get(before[0])) and (scaling := self.scaling(scaled)):
                 before, grid, layers = [scaling[0]], grid.scaled(scaling[1]), (*scaled.layers, *layers)
             self.read(before[0])
             kernel = encoding(grid, self.shape(slot, is_rows), is_rows)

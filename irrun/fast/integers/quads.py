@@ -62,35 +62,41 @@ def add_quads(
     totals = [cgutils.alloca_once(builder, sums) for _ in range(TAPS)]
     for total in totals:
         builder.store(ir.Constant(sums, [0] * _EACH * lanes), total)
-    last = builder.sub(taps, int64(1))
-    with cgutils.for_range(builder, builder.sdiv(builder.add(taps, int64(TAPS - 1)), int64(TAPS))) as quad:
-        loads = []
-        for n in range(TAPS):
-            tap = builder.add(builder.mul(quad.index, int64(TAPS)), int64(n))
-            known = builder.select(builder.icmp_signed("<", tap, last), tap, last)  # the weights of others are 0
-            entry = builder.load(at(builder, table, builder.mul(known, int64(8 * ROWS)), _I64))
+    zeros, size = ir.Constant(bytes, [0] * _LANE * lanes), int64(TAPS)
+
+    def add_quad(quad: ir.Value, known: int) -> None:
+        """Add the products of a quad of which so many taps are known."""
+        entries = builder.add(table, builder.mul(quad, int64(TAPS * 8 * ROWS)))
+        loads = [zeros] * TAPS
+        for n in range(known):
+            entry = builder.load(at(builder, entries, int64(n * 8 * ROWS), _I64))
             place = at(builder, builder.add(entry, shift), int64(0), bytes)
-            loads.append(builder.call(load, [place, _index(1), mask, ir.Constant(bytes, [0] * _LANE * lanes)]))
-        pairs = [_interleaved(builder, *two, lanes, 1, half) for half in range(2) for two in (loads[:2], loads[2:])]
-        words = [
-            _interleaved(builder, *pairs[2 * n : 2 * n + 2], lanes, 2, half) for n in range(2) for half in range(2)
-        ]
-        begin = builder.add(weights, builder.mul(quad.index, int64(TAPS * _LANE * _MAX_LANES)))
+            loads[n] = builder.call(load, [place, _index(1), mask, zeros])
+        pairs = [_interleaved(builder, two, lanes, 1, half) for half in range(2) for two in (loads[:2], loads[2:])]
+        words = [_interleaved(builder, pairs[2 * n : 2 * n + 2], lanes, 2, half) for n in range(2) for half in range(2)]
+        begin = builder.add(weights, builder.mul(quad, int64(TAPS * _LANE * _MAX_LANES)))
         for n, (word, total) in enumerate(zip(words, totals)):
             weight = builder.load(at(builder, begin, int64(n * _LANE * _MAX_LANES), sums), align=4)
             builder.store(builder.call(add, [builder.load(total), builder.bitcast(word, sums), weight]), total)
+
+    whole, rest = builder.sdiv(taps, size), builder.srem(taps, size)
+    with cgutils.for_range(builder, whole) as quad:
+        add_quad(quad.index, TAPS)
+    for known in range(1, TAPS):
+        with builder.if_then(builder.icmp_signed("==", rest, int64(known))):
+            add_quad(whole, known)
     found = [builder.load(total) for total in totals]
     return [_in_order(builder, found, lane) for lane in range(count)]
 
 
-def _interleaved(builder: Any, a: ir.Value, b: ir.Value, lanes: int, size: int, half: int) -> ir.Value:
-    """Return units of so many bytes of ``a`` and ``b`` in turn, of the lower or the upper half of each lane."""
+def _interleaved(builder: Any, two: Sequence[ir.Value], lanes: int, size: int, half: int) -> ir.Value:
+    """Return units of so many bytes of two vectors in turn, of the lower or the upper half of each lane."""
     order: list[int] = []
     for lane in range(lanes):
         for begin in range(_LANE * lane + _LANE // 2 * half, _LANE * lane + _LANE // 2 * (half + 1), size):
             order += [*range(begin, begin + size)]
             order += [*range(_LANE * lanes + begin, _LANE * lanes + begin + size)]
-    return builder.shuffle_vector(a, b, _order(order))
+    return builder.shuffle_vector(*two, _order(order))
 
 
 def _in_order(builder: Any, found: Sequence[ir.Value], lane: int) -> ir.Value:

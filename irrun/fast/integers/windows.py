@@ -8,9 +8,9 @@ import numpy as np
 
 from irrun.fast.convolution.windows import each_table
 from irrun.fast.functions import contracted
-from irrun.fast.integers.block import WINDOWS, integer_block
+from irrun.fast.integers.block import TWICE, WINDOWS, integer_block
 from irrun.fast.machine.memory import address_of
-from irrun.fast.machine.processor import ROWS, VECTOR, compiled
+from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS, compiled
 from irrun.fast.panels import WIDTH
 
 __all__ = ["convolve_bytes", "convolve_bytes_depthwise", "pad_words"]
@@ -59,10 +59,14 @@ def _convolve_table(
         columns, column = min(WIDTH, outs - part * WIDTH), group * outs + part * WIDTH
         b, own = address_of(panels) + panel * panels.strides[0], address_of(numbers) + panel * numbers.strides[0]
         vectors, tail, shift = -(-columns // VECTOR), (columns - 1) % VECTOR + 1, 4 * depth * group
-        for block in range(blocks):
+        block, next = 0, 0
+        while block < blocks:
             entries = address_of(table) + block * table.strides[0]
             rows = address_of(targets) + block * targets.strides[0]
-            integer_block(_DENSE, vectors, out, entries, taps, depth, b, rows, shift, column, tail, own, rounds, adds)
+            next = block + (2 if 2 * vectors <= VECTORS and block + 1 < blocks else 1)
+            most = vectors if next == block + 1 else TWICE + vectors
+            integer_block(_DENSE, most, out, entries, taps, depth, b, rows, shift, column, tail, own, rounds, adds)
+            block = next
 
 
 @compiled
