@@ -402,10 +402,15 @@ def _convolutional(model: ov.Model) -> bool:
     return sum(op.get_type_name() in ("Convolution", "GroupConvolution") for op in model.get_ops()) > 10
 
 
+def converted(name: str) -> Made:
+    """Return a network as OpenVINO converts it, and the inputs of each call."""
+    torch.manual_seed(0)
+    return (_stateful if name == decoder.__name__ else _convert)(*NETWORKS[name]())
+
+
 def write(name: str, folder: Path) -> None:
     """Convert one network, in all forms. A .xml comes last: where it is, all is."""
-    torch.manual_seed(0)
-    model, calls = (_stateful if name == decoder.__name__ else _convert)(*NETWORKS[name]())
+    model, calls = converted(name)
     feeds = {f"{i}.{k}": x.numpy() for i, call in enumerate(calls) for k, x in enumerate(call)}
     for form, change in FORMS.items():
         if form == "int4" and _convolutional(model):

@@ -122,9 +122,9 @@ def test_the_patterns_of_a_network(name: str, form: str, tmp_path: Path) -> None
         pytest.importorskip(package, reason="the networks need the extra `bench`")
     import openvino as ov
 
-    from benchmarks.architectures import FORMS, NETWORKS
+    from benchmarks.architectures import FORMS, converted
 
-    model, calls = NETWORKS[name]()
+    model, calls = converted(name)
     changed = FORMS[form](model, [x.numpy() for x in calls[0]])
     ov.save_model(changed, tmp_path / "model.xml", compress_to_fp16=False)
     always, in_int8 = PARTS[name]
