@@ -69,7 +69,7 @@ def _measure(wheels: Wheels, count: int, seed: int) -> None:
     lacking = [() if types else np.array(RELEASES)[of.lacking].tolist() for types, of in zip(unnumbered, read)]
     answers = wheels.ask_some(models, lacking)
     found = {release: answers[release] for release in RELEASES}
-    internal = internal_operations(unnumbered, found)
+    internal = internal_operations(unnumbered, found) | table()["internal"]
     known = table()["refusals"]
     _write(opsets, operations, internal, known)
     table.cache_clear()

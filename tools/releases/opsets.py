@@ -21,8 +21,9 @@ _MODEL = """<net name="net" version="11">
 <edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/></edges>
 </net>
 """
-_ABSENT = ("unsupported opset", "doesn't contain the operation")
-"""What messages of a reader say of an operation that an operation set lacks. Any other error comes from its attributes."""
+_ABSENT = ("unsupported opset", "doesn't contain the operation", "has undefined element type")
+"""What messages of a reader say of an operation that an operation set lacks, or before the reader looks for it. Any
+other error comes from the attributes of the operation."""
 _VAGUE = "Converting input model"
 """All that the reader of 2022.2 says of most faults."""
 
