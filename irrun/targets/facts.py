@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Final
 
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, Refused, Report
-from irrun.inference.bind import declaration
+from irrun.inference.bind import bind, declaration
 from irrun.inference.propagate import Values, declared
 from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed
@@ -64,8 +64,15 @@ def facts(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Facts]:
     if len(model.source.data) < _SHORT:
         whole.add(f"the file has fewer than {_SHORT} bytes")
     yield Facts(model, None, (), frozenset(whole), _blocks(errors.get(None, ())))
-    read = Trace(model, trace.ops) if errors and trace.values else trace
+    read = Trace(model, _read(model, trace.ops)) if errors and trace.values else trace
     yield from _of_layers(read, errors, "")
+
+
+def _read(model: Model, ops: Mapping[int, Op | None]) -> dict[int, Op | None]:
+    """Return the operations as OpenVINO reads them: a Parameter without the attribute shape is a scalar."""
+    scalars = [layer for layer in model.parameters if "shape" not in layer.attributes]
+    read = {layer.id: bind(model, replace(layer, attributes={**layer.attributes, "shape": ""}))[0] for layer in scalars}
+    return {**ops, **read}
 
 
 def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], body: str) -> Iterator[Facts]:
@@ -76,6 +83,8 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
         op, refused = trace.ops[layer.id], trace.refused.get(layer.id)
         cls = type(op) if op is not None else declaration(layer)
         found = errors.get(layer.name, ())
+        if op is not None:  # a Parameter without a shape is read
+            found = [finding for finding in found if finding.code != "IR202"]
         sentences = (
             _codes(found) | set(_of_ports(model, layer, trace.values, fed)) | set(_of_attributes(layer, cls, op))
         )

@@ -102,6 +102,19 @@ def test_facts_follow_from_what_openvino_reads(tmp_path: Path) -> None:
     assert {"input 0 is u8", "irrun reports IR302"} <= difference.sentences
 
 
+def test_a_parameter_without_a_shape_is_a_scalar(tmp_path: Path) -> None:
+    """Its missing attribute blocks no release. A layer behind it does that cannot take a scalar."""
+    net = Net()
+    x, axis = net.parameter("f32", "1,2", name="x"), net.const("i64", "", bytes(8))
+    net.result(net.add("Abs", [x], [("FP32", "1,2")], name="absolute"))
+    net.result(net.add("Split", [x, axis], [("FP32", "1,2")], name="split", num_splits="1"))
+    path = net.save(tmp_path)
+    path.write_text(path.read_text().replace(' shape="1,2"', ""))
+    found = _facts(path)
+    assert {"it has no attribute shape", "output 0 has rank 0"} <= found["x"].sentences
+    assert [name for name, facts in found.items() if facts.blocks] == ["split"]
+
+
 def test_facts_about_contents(tmp_path: Path) -> None:
     """The axes of `fixed` follow from a shape that is known, those of `free` are an input."""
     net = Net()
