@@ -262,8 +262,9 @@ class _Direct(_Method):
     def rounds(self, filters: Filters, precision: Operands) -> None:
         """Set what depends on the precision of data and filters."""
         alone, rounds = filters.groups > 1 and filters.ins == filters.outs == 1, precision == "bf16"
-        self.parts = 1 if alone else filters.groups
-        self.rounded = filters.groups * filters.ins // self.parts if rounds else 0
+        self.sections = 1 if alone else filters.groups
+        """The groups of channels that are rounded apart from each other."""
+        self.rounded = filters.groups * filters.ins // self.sections if rounds else 0
         self.form = _RoundedFilters if rounds else PackedFilters
         self.depth = 0 if alone else words(filters.ins) if rounds else filters.ins
         self.name = ("compiled depthwise" if alone else "compiled") + (" in bf16" if rounds else "")
@@ -281,7 +282,7 @@ class _Direct(_Method):
     ) -> None:  # fmt: skip
         (batch, high, broad, channels), step, (seen,) = out.shape, self.step, data
         seen = with_pads(seen, *self.axes) if self.joins else seen
-        seen = _in_bf16(seen, self.parts, self.rounded) if self.rounded else seen
+        seen = _in_bf16(seen, self.sections, self.rounded) if self.rounded else seen
 
         def part(index: Index) -> None:
             for phase in self.phases:
