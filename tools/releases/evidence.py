@@ -8,10 +8,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-__all__ = ["NOISE", "Found", "chance", "least", "trust"]
+__all__ = ["BESIDE", "NOISE", "Found", "chance", "is_about_attributes", "least", "names_attribute", "trust"]
 
 NOISE: Final = 0.04
 """The most answers against a rule, as a share of those that it explains: a release may run out of time."""
+BESIDE: Final = 0.5
+"""How far a rule is trusted that excuses a fault of an attribute because of something else than attributes."""
 _CHANCE: Final = 0.1
 """The probability at which a rule may seem right by chance, if its sentences do not speak of types or unknown shapes."""
 
@@ -59,8 +61,8 @@ _USUAL: Final = (
 )
 _NUMBER: Final = re.compile(r" is -?\d\S*$|=.*\d\"$")
 _TRUSTED: Final[Mapping[str, float]] = {
-    "unknown rank": 1.0, "no precision": 1.0, "unknown": 0.8, "irrun reports": 1.0, " is empty": 1.0, "an input is": 1.0, "an output is": 1.0, "the file": 1.0, "no valid text": 1.0,
-    " constant": 0.8, "differ in length": 0.9, "differ in": 0.86, "not connected": 0.8, "has a dim 1": 0.5, "has no dim 1": 0.5, "more than": 0.9, " has rank": 0.6, " numbers": 0.6, " inputs": 0.6,
+    "unknown rank": 1.0, "no precision": 1.0, "unknown": 0.8, "irrun reports": 1.0, " is empty": 0.6, "its mask": 0.9, "another dim": 0.8, "an input is": 1.0, "an output is": 1.0, "the file": 1.0, "no valid text": 1.0,
+    " constant": 0.8, "differ in length": 0.9, "differ in": 0.86, "not connected": 0.8, "has a dim 1": 0.5, "has no dim 1": 0.5, "one element": 0.5, "more than": 0.9, " has rank": 0.6, " numbers": 0.6, " inputs": 0.6,
     "=": 0.8, "no input of the model": 0.7, " is ": 0.9,
 }  # fmt: skip
 
@@ -72,3 +74,13 @@ def trust(word: str, *, blocks: bool) -> float:
     if word.endswith(_USUAL) or _NUMBER.search(word):  # most layers have these types, and any has some number
         return 0.6
     return next((value for part, value in _TRUSTED.items() if part in word), 0.7)
+
+
+def names_attribute(word: str) -> bool:
+    """Return whether a sentence is an error about an attribute that is missing or has no valid text."""
+    return word.startswith(("irrun reports IR202", "irrun reports IR203"))
+
+
+def is_about_attributes(word: str) -> bool:
+    """Return whether a sentence is about attributes, or an error."""
+    return any(part in word for part in ("irrun reports", "attribute", "no valid text", '="'))

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from releases.evidence import NOISE, Found, chance, least, trust
+from releases.evidence import BESIDE, NOISE, Found, chance, is_about_attributes, least, names_attribute, trust
 from releases.seeds import explain
 
 __all__ = ["Row", "Sample", "learn"]
@@ -124,9 +124,16 @@ def _kept(
     left: np.ndarray,
     releases: Sequence[str],
 ) -> dict[str, Any] | None:
-    """Return a known rule in the releases in which no answer contradicts it, or None. It explains what it is about."""
-    words, exceptions = set(rule["facts"]), set(rule.get("except", ()))
-    fitting = [(n, may) for n, type, of, may in rows if words <= of and type not in exceptions]
+    """Return a known rule in the releases in which no answer contradicts it, or None. It explains what it is about.
+
+    Its exceptions are those that answers confirm, and those about which there are none.
+    """
+    words = set(rule["facts"])
+    every = [(n, may, type) for n, type, of, may in rows if words <= of]
+    followed = {type for n, may, type in every if may and explained[n].any()}
+    followed -= {type for n, _, type in every if against[n].any()}
+    exceptions = set(rule.get("except", ())) - followed
+    fitting = [(n, may) for n, may, type in every if type not in exceptions]
     numbers = sorted({n for n, _ in fitting})
     blamed = sorted({n for n, may in fitting if may})
     holds = np.zeros(len(releases), bool)
@@ -137,7 +144,7 @@ def _kept(
     if not holds.any():
         return None
     left[np.array(blamed, int)[:, None], np.flatnonzero(holds)] = False
-    found = Found(rule["facts"], rule.get("except", ()), holds, np.ones_like(holds), int(for_it.max(initial=0)))
+    found = Found(rule["facts"], sorted(exceptions), holds, np.ones_like(holds), int(for_it.max(initial=0)))
     return _row(rule["operation"], found._replace(evidence=max(found.evidence, rule["models"])), releases)
 
 
@@ -233,7 +240,7 @@ class _Group:
         explained = self.explained[models].sum(axis=0)
         against = self.against[np.unique(self.owner[rows])].sum(axis=0)
         words = [self.words[word] for word in at]
-        quality = prod(self.trust[word] for word in at)
+        quality = self._quality(at)
         holds = (against <= NOISE * explained) & (explained > 0)
         if not holds.any() or explained[holds].max() < least(quality, self.chance, blocks=self.blocks):
             return None
@@ -264,11 +271,14 @@ class _Group:
                 break
         if self.blocks:  # such a rule names the error
             found = Counter({at: n for at, n in found.items() if any("irrun reports" in self.words[w] for w in at)})
-        trust = self.trust
         frequent = [(at, rows) for at, rows in found.most_common(_CANDIDATES) if rows >= (1 if self.blocks else 2)]
-        return [
-            at for at, rows in frequent if rows >= least(prod(trust[w] for w in at), self.chance, blocks=self.blocks)
-        ]
+        return [at for at, rows in frequent if rows >= least(self._quality(at), self.chance, blocks=self.blocks)]
+
+    def _quality(self, at: tuple[int, ...]) -> float:
+        """Return how far a conjunction is trusted beyond its models."""
+        words = [self.words[word] for word in at]
+        is_beside = any(map(names_attribute, words)) and not all(map(is_about_attributes, words))
+        return prod(self.trust[word] for word in at) * (BESIDE if is_beside else 1)
 
 
 class _Candidate(NamedTuple):

@@ -80,8 +80,8 @@ def blamed(layers: Sequence[tuple[str, str]], messages: Iterable[str]) -> set[in
 
 
 def _named(layers: Sequence[tuple[str, str]], message: str) -> Iterator[int]:
-    if "zero dimension" in message:
-        yield from (at for at, (type, _) in enumerate(layers) if type == "Result")
+    if empty := re.search(r"(\S+?)(?:\.\d+)? has zero dimension", message):
+        yield from (at for at, (type, name) in enumerate(layers) if type == "Result" or name == empty[1])
         return
     names = {name for groups in _NAMES.findall(message) for name in groups if name}
     types = {type.lower() for groups in _TYPES.findall(message) for type in groups if type}

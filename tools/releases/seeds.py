@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from releases.evidence import NOISE, Found, chance, least, trust
+from releases.evidence import BESIDE, NOISE, Found, chance, is_about_attributes, least, names_attribute, trust
 
 __all__ = ["explain"]
 
@@ -21,8 +21,11 @@ _MOST_WORDS: Final = 3
 _MOST_ROWS: Final = 3_000
 """Above this many different layers, an operation gets rules of two sentences at most: Parameter is in every model."""
 _SUBJECTS: Final = (
-    (re.compile(r"^(an |output|its |it has \d+ inputs|no input of the model|IR version)"), ""),
-    (re.compile(r"^(input) \d+ is (?:\w+ of \d+ bits|[a-z]+\d+\w*|boolean|string|dynamic)$"), "type"),
+    (re.compile(r"^(an |output|its |inputs |it has \d+ inputs|no input of the model|IR version)"), ""),
+    (
+        re.compile(r"^(input) \d+ is (?:\w+ of \d+ bits|decompressed from \w+|[a-z]+\d+\w*|boolean|string|dynamic)$"),
+        "type",
+    ),
     (re.compile(r"^(input \d+) (?:is (?:not )?(?:constant|connected)|has unknown contents)$"), "kind"),
     (re.compile(r"^(input \d+) (?:is -?[\d.]|is -?inf|is nan|has a negative|has a zero)"), "contents"),
     (re.compile(r"^(input) \d+ "), "shape"),
@@ -83,6 +86,10 @@ class _Layers:
         self.left = np.array([left[numbers].sum(axis=0) for numbers in self.blamed], np.float32)
         self.chance = chance(self.explained, self.against)
         self.trust = np.array([trust(word, blocks=blocks) for word in self.words])
+        self.names_attribute = np.array([*map(names_attribute, self.words)])
+        self.is_about_attributes = np.array([*map(is_about_attributes, self.words)])
+        self.follows = np.array([word.startswith(("output ", "an output ")) for word in self.words])
+        """Which sentences are about outputs, and thus follow from others: a layer that differs shows no reason in them."""
         subjects = {subject: at for at, subject in enumerate(sorted({_subject(word) for word in self.words}))}
         self.about = np.zeros((len(self.words), len(subjects)), np.float32)
         """Which sentence is about which subject."""
@@ -117,9 +124,11 @@ class _Layers:
             fits = self.has[:, tuples].all(axis=2).T.astype(np.float32)
             explained, against, left = (fits @ of for of in (self.explained, self.against, self.left))
             holds = (against <= NOISE * explained) & (explained > 0)
-            quality = self.trust[tuples].prod(axis=1)
+            is_beside = self.names_attribute[tuples].any(axis=1) & ~self.is_about_attributes[tuples].all(axis=1)
+            quality = self.trust[tuples].prod(axis=1) * np.where(is_beside, BESIDE, 1)
             evidence = (explained * holds).max(axis=1)
-            needed = np.array([self._least(float(q), size, is_sharp=is_sharp) for q in quality])
+            is_cause = is_sharp & ~self.follows[tuples].all(axis=1)
+            needed = np.array([self._least(float(q), size, is_sharp=sharp) for q, sharp in zip(quality, is_cause)])
             gain = (left * holds).sum(axis=1) * quality
             gain[(evidence < needed) | ~(holds & (self.left[seed] > 0)).any(axis=1)] = 0
             best = int(gain.argmax())
