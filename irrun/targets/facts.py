@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import combinations, zip_longest
 from typing import Any, Final
 
 import numpy as np
@@ -16,18 +18,26 @@ from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed
 from irrun.model import Layer, Model
 from irrun.opdef import Attribute, Op, Value
-from irrun.types import ElementType, PartialShape
+from irrun.types import UNKNOWN_RANK, Dim, ElementType, PartialShape
 
 __all__ = ["Facts", "facts"]
 
 _MAX_PORTS: Final = 12
 """The most inputs and outputs of a layer that have facts of their own. Concat and Loop may have thousands."""
+_MAX_PAIRED: Final = 4
+"""The most inputs of a layer that are compared with each other."""
 _MAX_TEXT: Final = 24
 """The most characters of an attribute in a fact. Longer texts are lists and formulas."""
+_USUAL_BITS: Final = 8
+"""The fewest bits of an element type that each release converts. Weights may have fewer."""
 _USUAL_RANK: Final = 5
 """The most dims that most kernels of a plugin have a case for."""
+_SPATIAL: Final = 2
+"""The first spatial axis of an image."""
 _UNTOLD: Final = ("offset", "size", "variable_id", "shape", "element_type")
 """Attributes that say nothing about a layer, or what its ports say."""
+_SELECTING: Final = re.compile("NonMaxSuppression|Nms", re.IGNORECASE)
+"""Operations that select boxes."""
 _SHORT: Final = 512
 """Bytes of a file from which on every release recognises it. Readers up to 2024.4 look for the end of shorter ones."""
 
@@ -79,15 +89,16 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
     """Yield the facts of the layers of a model, or of a body in a layer of type ``body``."""
     model = trace.model
     fed = _fed_by_inputs(model)
+    selected = _behind(model, [id for id, layer in model.layers.items() if _SELECTING.search(layer.type)])
+    selected -= {layer.id for layer in model.results}  # readers of 2022 refuse an empty one before the plugin sees it
     for layer in _reached(model):
         op, refused = trace.ops[layer.id], trace.refused.get(layer.id)
         cls = type(op) if op is not None else declaration(layer)
         found = errors.get(layer.name, ())
         if op is not None:  # a Parameter without a shape is read
             found = [finding for finding in found if finding.code != "IR202"]
-        sentences = (
-            _codes(found) | set(_of_ports(model, layer, trace.values, fed)) | set(_of_attributes(layer, cls, op))
-        )
+        sentences = _codes(found) | set(_of_attributes(layer, cls, op))
+        sentences |= set(_of_ports(model, layer, op, trace.values, fed, selected))
         if isinstance(refused, Refused):
             sentences.add(_code(refused.code, refused.label))
         if layer.id not in fed:
@@ -149,8 +160,14 @@ def _before(model: Model, ends: Iterable[int]) -> set[int]:
 
 def _fed_by_inputs(model: Model) -> set[int]:
     """Return the ids of the layers that depend on a Parameter or a variable. OpenVINO folds the others."""
-    waiting = [id for id, layer in model.layers.items() if layer.type.lower() in ("parameter", "readvalue")]
-    reached = set(waiting)
+    inputs = [id for id, layer in model.layers.items() if layer.type.lower() in ("parameter", "readvalue")]
+    return _behind(model, inputs).union(inputs)
+
+
+def _behind(model: Model, starts: Iterable[int]) -> set[int]:
+    """Return the ids of the layers that depend on others."""
+    waiting = list(starts)
+    reached: set[int] = set()
     while waiting:
         for id in model.consumers.get(waiting.pop(), ()):
             if id not in reached:
@@ -159,15 +176,26 @@ def _fed_by_inputs(model: Model) -> set[int]:
     return reached
 
 
-def _of_ports(model: Model, layer: Layer, values: Values, fed: Container[int]) -> Iterator[str]:
+def _of_ports(
+    model: Model, layer: Layer, op: Op | None, values: Values, fed: Container[int], selected: Container[int]
+) -> Iterator[str]:
+    """Yield the facts of inputs and outputs. ``fed`` are the layers that depend on inputs of the model.
+
+    ``selected`` are those that depend on a selection of boxes: the plugin does not infer how many, even if none.
+    """
     feeds = model.feeds[layer.id]
     for position, feed in enumerate(feeds[:_MAX_PORTS]):
         if feed is not None:
             yield f"input {position} is {'not ' if feed[0] in fed else ''}constant"
             if feed[0] in fed and (feed not in values or values[feed].exact is None):
                 yield f"input {position} has unknown contents"
+            if feed[0] not in fed and layer.id in fed:
+                yield from (f"input {position} is decompressed from {type}" for type in _compressed(model, feed[0]))
     inputs = [None if feed is None else values.get(feed) for feed in feeds]
-    outputs = [values.get((layer.id, i), claim) for i, claim in enumerate(declared(layer))]
+    outputs = _outputs(layer, op, inputs, values)
+    if layer.id in selected:
+        inputs = [value and _unknown_if_empty(value) for value in inputs]
+        outputs = [_unknown_if_empty(value) for value in outputs]
     yield f"it has {len(inputs)} inputs"
     if any(port.type is None for port in layer.outputs):
         yield "an output has no precision"
@@ -182,6 +210,9 @@ def _of_ports(model: Model, layer: Layer, values: Values, fed: Container[int]) -
         yield "its inputs differ in type"
     if len(known) > 1 and not _broadcast(known):
         yield "its inputs do not broadcast as numpy does"
+    yield from _of_pairs(layer, inputs)
+    if inputs and inputs[0] is not None and outputs:
+        yield from _of_dims(inputs[0].shape, outputs[0].shape)
     for kind, ports in (("input", inputs), ("output", outputs)):
         for position, value in enumerate(ports[:_MAX_PORTS]):
             if value is None:
@@ -193,6 +224,83 @@ def _of_ports(model: Model, layer: Layer, values: Values, fed: Container[int]) -
                     yield f"an {kind} {sentence}"
             if kind == "input" and value.data is not None and value.exact is not None:
                 yield from (f"{kind} {position} {s}" for s in _of_contents(value))
+
+
+def _unknown_if_empty(value: Value) -> Value:
+    """Return a value whose dims of 0 are unknown."""
+    dims = value.shape.dims or ()
+    if all(dim.value != 0 for dim in dims):
+        return value
+    return value.reshaped([Dim.unknown() if dim.value == 0 else dim for dim in dims])
+
+
+def _of_dims(before: PartialShape, after: PartialShape) -> Iterator[str]:
+    """Yield whether a layer changes the batch or the channels of an image."""
+    if before.dims is not None and after.dims is not None and len(before.dims) == len(after.dims) > _SPATIAL:
+        for axis in range(_SPATIAL):
+            if _differ(before.dims[axis], after.dims[axis]):
+                yield f"output 0 has another dim {axis} than input 0"
+
+
+def _compressed(model: Model, id: int) -> set[str]:
+    """Return the types of fewer than 8 bits from which constants are converted, of those that a layer depends on."""
+    found: set[str] = set()
+    for before in _before(model, [id]):
+        layer = model.layers[before]
+        sources = [model.layers[feed[0]] for feed in model.feeds[before] if feed is not None]
+        if layer.type == "Convert" and sources and sources[0].type == "Const":
+            type = sources[0].outputs[0].type if sources[0].outputs else None
+            if type is not None and type.bits < _USUAL_BITS:
+                found.add(type.name)
+    return found
+
+
+def _outputs(layer: Layer, op: Op | None, inputs: Sequence[Value | None], values: Values) -> list[Value]:
+    """Return the outputs of a layer. Where the axes to remove are an input, they have the rank that OpenVINO infers.
+
+    Squeeze removes a single axis, whichever it is. OpenVINO does not know whether several are different.
+    """
+    outputs = [values.get((layer.id, i), claim) for i, claim in enumerate(declared(layer))]
+    data, axes = (*inputs[:2], None, None)[:2]
+    if data is None or axes is None or axes.exact is not None or not outputs:
+        return outputs
+    is_single = axes.shape.static in ((), (1,))
+    if layer.type == "Squeeze" and is_single and data.shape.rank:
+        return [outputs[0].reshaped(PartialShape.of_rank(data.shape.rank - 1))]
+    if layer.type.startswith("Reduce") and not is_single and not getattr(op, "keep_dims", True):
+        return [outputs[0].reshaped(UNKNOWN_RANK)]
+    return outputs
+
+
+def _of_pairs(layer: Layer, inputs: Sequence[Value | None]) -> Iterator[str]:
+    """Yield what tells two inputs apart, where there are more."""
+    for (i, a), (j, b) in combinations(enumerate(inputs[:_MAX_PAIRED]), 2):
+        if len(inputs) > 2 and a is not None and b is not None:
+            if a.type != b.type:
+                yield f"inputs {i} and {j} differ in type"
+            sizes = [_size(value.shape) for value in (a, b)]
+            if None not in sizes and sizes[0] != sizes[1]:
+                yield f"inputs {i} and {j} differ in size"
+    if layer.type == "ScaledDotProductAttention" and len(inputs) > 3 and not _is_mask(inputs[3], *inputs[:2]):
+        yield "its mask does not end with the numbers of queries and keys"
+
+
+def _is_mask(mask: Value | None, query: Value | None, key: Value | None) -> bool:
+    """Return whether the last dims of a mask may be the numbers of queries and keys."""
+    wanted = [None if value is None else (value.shape.dims or ())[-2:-1] for value in (query, key)]
+    if mask is None or mask.shape.dims is None or not all(wanted):
+        return True
+    dims = mask.shape.dims[-2:]
+    return len(dims) == len(wanted) and not any(_differ(a, *b) for a, b in zip(dims, wanted) if b)
+
+
+def _size(shape: PartialShape) -> int | None:
+    return None if shape.static is None else math.prod(shape.static)
+
+
+def _differ(a: Dim, b: Dim) -> bool:
+    """Return whether two dims are known and differ."""
+    return a.value is not None and b.value is not None and a.value != b.value
 
 
 def _broadcast(values: Sequence[Value]) -> bool:
@@ -210,6 +318,8 @@ def _of_value(type: ElementType, shape: PartialShape) -> Iterator[str]:
         yield "has unknown rank"
         return
     yield f"has rank {len(shape.dims)}"
+    if _size(shape) == 1:
+        yield "has one element"
     if len(shape.dims) > _USUAL_RANK:
         yield f"has more than {_USUAL_RANK} dims"
     if any(not dim.is_static for dim in shape.dims):

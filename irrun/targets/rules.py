@@ -41,6 +41,11 @@ class Rule:
         """Return whether the rule is about a layer."""
         return self.sentences <= fact.sentences and not self.exceptions.intersection(fact.operations)
 
+    @property
+    def speaks_of_outputs(self) -> bool:
+        """Whether one of the sentences is about an output."""
+        return any(sentence.startswith(("output ", "an output ")) for sentence in self.sentences)
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
@@ -77,12 +82,13 @@ def reasons(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Reason]:
         if lacking:
             yield Reason("operation", fact, lacking)
         rules = [rule for name in ("", *fact.operations) for rule in _rules().get(name, ()) if rule.fits(fact)]
+        seen = set(lacking)
         if fact.blocks:
             excused = {release for rule in rules if rule.loads for release in rule.releases}
             if releases := tuple(r for r in RELEASES if r not in excused):
+                seen.update(releases)
                 yield Reason("error", fact, releases)
-            continue
-        seen = set(lacking)
+            rules = [rule for rule in rules if not rule.speaks_of_outputs]  # those of a layer with an error are unknown
         for rule in sorted((rule for rule in rules if not rule.loads), key=lambda rule: -rule.models):
             if releases := tuple(r for r in RELEASES if r in rule.releases and r not in seen):
                 seen.update(releases)

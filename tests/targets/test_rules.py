@@ -128,6 +128,45 @@ def test_facts_about_contents(tmp_path: Path) -> None:
     assert "its inputs have known shapes" in found["free"].sentences
 
 
+def test_facts_about_axes_that_are_an_input(tmp_path: Path) -> None:
+    """OpenVINO infers a rank if Squeeze has one axis, and none if a reduction has several: two may be the same."""
+    net = Net()
+    x, axis, axes = net.parameter("f32", "1,3"), net.parameter("i64", "1"), net.parameter("i64", "2")
+    net.result(net.add("Squeeze", [x, axis], [("FP32", "...")], name="squeezed"))
+    net.result(net.add("ReduceSum", [x, axes], [("FP32", "")], name="reduced", keep_dims="false"))
+    net.result(net.add("ReduceSum", [x, axes], [("FP32", "-1,-1")], name="kept", keep_dims="true"))
+    found = _facts(net.save(tmp_path))
+    assert "output 0 has rank 1" in found["squeezed"].sentences
+    assert "an output has unknown rank" in found["reduced"].sentences
+    assert "output 0 has rank 2" in found["kept"].sentences
+
+
+def test_facts_about_inputs_together(tmp_path: Path) -> None:
+    net = Net()
+    x = net.parameter("f32", "2,3,4")
+    sizes = [net.const("i32", "2", bytes(8)), net.const("i32", "1", bytes(4))]
+    net.result(net.add("Roll", [x, *sizes], [("FP32", "2,3,4")], name="roll", opset="opset7"))
+    mask = net.parameter("f32", "1,4")
+    attended = net.add(
+        "ScaledDotProductAttention", [x, x, x, mask], [("FP32", "2,3,4")], name="seen", opset="opset13", causal="false"
+    )
+    net.result(attended)
+    found = _facts(net.save(tmp_path))
+    assert "inputs 1 and 2 differ in size" in found["roll"].sentences
+    assert "inputs 1 and 2 differ in type" not in found["roll"].sentences
+    assert "its mask does not end with the numbers of queries and keys" in found["seen"].sentences
+
+
+def test_facts_about_weights_of_few_bits(tmp_path: Path) -> None:
+    net = Net()
+    x, weights = net.parameter("f32", "1,2"), net.const("i4", "2,2", bytes(2))
+    weights = net.add("Convert", [weights], [("FP32", "2,2")], destination_type="f32")
+    net.result(
+        net.add("MatMul", [x, weights], [("FP32", "1,2")], name="product", transpose_a="false", transpose_b="true")
+    )
+    assert "input 1 is decompressed from i4" in _facts(net.save(tmp_path))["product"].sentences
+
+
 def test_facts_about_variables(tmp_path: Path) -> None:
     net = Net()
     x = net.parameter("f32", "2", name="x")
