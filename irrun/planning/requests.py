@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -66,10 +66,33 @@ def _fastest(op: Op, request: Request, *, compiled: bool) -> Kernel | None:
     if source is None:  # layers compute it in each run
         kernel = op.prepare(in_f32)
         return None if kernel is None else _rounding(kernel, numbers, "bf16", {})
-    constant = _RoundedConstant.of(source).array
-    inputs = [Value.of(constant) if number == last else value for number, value in enumerate(request.inputs)]
-    kernel = op.prepare(replace(in_f32, inputs=tuple(inputs)))
-    return None if kernel is None else _rounding(kernel, numbers, "bf16", {last: constant})
+
+    def made() -> Kernel | None:
+        constant = _RoundedConstant.of(source).array
+        inputs = [Value.of(constant) if number == last else value for number, value in enumerate(request.inputs)]
+        kernel = op.prepare(replace(in_f32, inputs=tuple(inputs)))
+        return None if kernel is None else _rounding(kernel, numbers, "bf16", {last: constant})
+
+    if op.channels_last is True and not request.channels_last and isinstance(source, np.ndarray):
+        stored = request.inputs[last]
+        if stored is not None and stored.stored is not None:  # another layout may replace this kernel before a run
+            return _late(op.prepare(in_f32), made)
+    return made()
+
+
+def _late(kernel: Kernel | None, make: Callable[[], Kernel | None]) -> Kernel | None:
+    """Return a kernel that is made before the first call, with what ``kernel`` says of it."""
+    if kernel is None or kernel.packing.create is None:
+        return make()
+    made = cache(make)
+
+    def call(*arrays: Any, **keywords: Any) -> Any:
+        own = made()
+        assert own is not None
+        return own.call(*arrays, **keywords)
+
+    packing, name = replace(kernel.packing, create=made), f"{kernel.algorithm}, bf16" if kernel.algorithm else "bf16"
+    return replace(kernel, call=call, algorithm=name, packing=packing, joins=Joins())
 
 
 # ---------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import irrun
 from bf16 import in_bf16
 from irrun import build as b
 from irrun.growing.layouts import repeated
-from irrun.planning import plans
+from irrun.planning import plans, requests
 from rounded_runs import run
 
 RNG = np.random.default_rng(0)
@@ -155,6 +155,19 @@ def test_convolutions(
     left, right = in_bf16(data), in_bf16(held(filters, type))
     terms = convolved(np.abs(left), np.abs(right), strides, dilations, pads)
     assert_sums(result, convolved(left, right, strides, dilations, pads), terms)
+
+
+def test_filters_are_rounded_for_the_layout_of_the_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those in f32 that a kernel of channels-first data would read are twice as large as the file has them."""
+    pytest.importorskip("numba", reason="the extra `fast` is not installed")
+    monkeypatch.setenv("IRRUN_FAST", "always")
+    rounded: list[np.ndarray] = []
+    monkeypatch.setattr(requests, "rounded_to_bf16", lambda array: rounded.append(array) or in_bf16(array))
+    filters = constant(normal(20, 16, 3, 3), "f16")
+    x = b.parameter([1, 16, 9, 9], "f32")
+    model = b.model(inside(node(b.Convolution, x, filters, [1, 1], [1, 1], [1, 1])))
+    irrun.compile(model, precision="bf16")(normal(1, 16, 9, 9))
+    assert not rounded
 
 
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
