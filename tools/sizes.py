@@ -39,18 +39,18 @@ BUDGETS: Final = {
     "irrun/explorer": 250,
     "irrun/export": 4_150,  # a converter for each operation that ONNX can say, and functions for others
     "irrun/extensions": 7_700,  # patterns are bounded before they are compiled; internal operations
-    "irrun/fast": 8_050,  # with the passes of a plan that only compiled kernels need, networks in integers, products in bf16
+    "irrun/fast": 10_150,  # with the passes of a plan that only compiled kernels need, networks in integers, products in bf16 and i8
     "irrun/fleet": 2_000,
     "irrun/fuzz": 1_800,  # layers that are explained are taken out, and the rest is judged
     "irrun/genai": 2_200,  # texts of both sides; templates run in a process of their own; several texts at once
     "irrun/growing": 3_550,  # idioms of converters, habits of networks, layers of internal operations
     "irrun/inference": 1_500,
     "irrun/ir": 3_150,
-    "irrun/kernels": 3_750,
+    "irrun/kernels": 3_800,
     "irrun/model": 900,
-    "irrun/opdef": 1_450,  # with revisions of pages, and caches
-    "irrun/ops": 13_400,
-    "irrun/planning": 2_650,  # caches that a layer overwrites; precisions
+    "irrun/opdef": 1_500,  # with revisions of pages, and caches
+    "irrun/ops": 13_500,
+    "irrun/planning": 2_900,  # caches that a layer overwrites; precisions, copies of chains that only move elements
     "irrun/report": 1_950,  # groups in the order of the graph, runtime graphs, errors to expect
     "irrun/running": 2_350,  # runs before and after a fix
     "irrun/server": 1_850,  # editors and agents: the neighbourhood of an edit is a small document of its own
@@ -58,13 +58,13 @@ BUDGETS: Final = {
     "irrun/targets": 850,  # releases of OpenVINO, rules of what each refuses, limits of devices, passports
     "irrun/testing": 950,
     "irrun/types": 850,
-    "tests": 71_800,  # internal operations, editors, widths of tables; ONNX, conversions, targets
-    "tools": 11_900,  # kernel_calls, planted_faults, adjudication, pairs, served models, releases, conversions
-    "benchmarks": 2_700,  # lanes, the state of decoders, budgets of networks
+    "tests": 73_200,  # internal operations, editors, widths of tables; ONNX, conversions, targets
+    "tools": 12_500,  # kernel_calls, planted_faults, adjudication, pairs, served models, releases, conversions
+    "benchmarks": 2_850,  # lanes, the state of decoders, budgets of networks, exports
 }
 """The most lines of Python of each folder. A change that needs more raises the number here, and says why."""
 
-FORMATTED_BY_HAND: Final = 290
+FORMATTED_BY_HAND: Final = 310
 """The most comments in ``irrun`` that keep the formatter off: less than two thirds of the 448 of November 2026."""
 
 
