@@ -127,7 +127,7 @@ class _Layers:
             is_beside = self.names_attribute[tuples].any(axis=1) & ~self.is_about_attributes[tuples].all(axis=1)
             quality = self.trust[tuples].prod(axis=1) * np.where(is_beside, BESIDE, 1)
             evidence = (explained * holds).max(axis=1)
-            is_cause = is_sharp & ~self.follows[tuples].all(axis=1)
+            is_cause = np.logical_and(is_sharp, ~self.follows[tuples].all(axis=1)).tolist()
             needed = np.array([self._least(float(q), size, is_sharp=sharp) for q, sharp in zip(quality, is_cause)])
             gain = (left * holds).sum(axis=1) * quality
             gain[(evidence < needed) | ~(holds & (self.left[seed] > 0)).any(axis=1)] = 0
