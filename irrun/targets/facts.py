@@ -89,6 +89,7 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
     """Yield the facts of the layers of a model, or of a body in a layer of type ``body``."""
     model = trace.model
     fed = _fed_by_inputs(model)
+    compressed = _compressed(model, fed)
     selected = _behind(model, [id for id, layer in model.layers.items() if _SELECTING.search(layer.type)])
     selected -= {layer.id for layer in model.results}  # readers of 2022 refuse an empty one before the plugin sees it
     for layer in _reached(model):
@@ -98,7 +99,7 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
         if op is not None:  # a Parameter without a shape is read
             found = [finding for finding in found if finding.code != "IR202"]
         sentences = _codes(found) | set(_of_attributes(layer, cls, op))
-        sentences |= set(_of_ports(model, layer, op, trace.values, fed, selected))
+        sentences |= set(_of_ports(model, layer, op, trace.values, fed, selected, compressed))
         if isinstance(refused, Refused):
             sentences.add(_code(refused.code, refused.label))
         if layer.id not in fed:
@@ -177,8 +178,9 @@ def _behind(model: Model, starts: Iterable[int]) -> set[int]:
 
 
 def _of_ports(
-    model: Model, layer: Layer, op: Op | None, values: Values, fed: Container[int], selected: Container[int]
-) -> Iterator[str]:
+    model: Model, layer: Layer, op: Op | None, values: Values, fed: Container[int], selected: Container[int],
+    compressed: Mapping[int, frozenset[str]],
+) -> Iterator[str]:  # fmt: skip
     """Yield the facts of inputs and outputs. ``fed`` are the layers that depend on inputs of the model.
 
     ``selected`` are those that depend on a selection of boxes: the plugin does not infer how many, even if none.
@@ -190,7 +192,7 @@ def _of_ports(
             if feed[0] in fed and (feed not in values or values[feed].exact is None):
                 yield f"input {position} has unknown contents"
             if feed[0] not in fed and layer.id in fed:
-                yield from (f"input {position} is decompressed from {type}" for type in _compressed(model, feed[0]))
+                yield from (f"input {position} is decompressed from {type}" for type in compressed.get(feed[0], ()))
     inputs = [None if feed is None else values.get(feed) for feed in feeds]
     outputs = _outputs(layer, op, inputs, values)
     if layer.id in selected:
@@ -242,16 +244,22 @@ def _of_dims(before: PartialShape, after: PartialShape) -> Iterator[str]:
                 yield f"output 0 has another dim {axis} than input 0"
 
 
-def _compressed(model: Model, id: int) -> set[str]:
-    """Return the types of fewer than 8 bits from which constants are converted, of those that a layer depends on."""
-    found: set[str] = set()
-    for before in _before(model, [id]):
-        layer = model.layers[before]
-        sources = [model.layers[feed[0]] for feed in model.feeds[before] if feed is not None]
-        if layer.type == "Convert" and sources and sources[0].type == "Const":
-            type = sources[0].outputs[0].type if sources[0].outputs else None
-            if type is not None and type.bits < _USUAL_BITS:
-                found.add(type.name)
+def _compressed(model: Model, fed: Container[int]) -> dict[int, frozenset[str]]:
+    """Return the types of fewer than 8 bits from which constants are converted, for the layers that depend on none.
+
+    ``fed`` are the layers that depend on inputs of the model.
+    """
+    found: dict[int, frozenset[str]] = {}
+    for id in model.order:
+        layer, feeds = model.layers[id], [feed[0] for feed in model.feeds[id] if feed is not None]
+        if id in fed:
+            continue
+        types = {type for feed in feeds for type in found.get(feed, ())}
+        if layer.type == "Convert" and feeds and model.layers[feeds[0]].type == "Const":
+            port = next(iter(model.layers[feeds[0]].outputs), None)
+            if port is not None and port.type is not None and port.type.bits < _USUAL_BITS:
+                types.add(port.type.name)
+        found[id] = frozenset(types)
     return found
 
 
