@@ -219,7 +219,7 @@ class _Block:
         with cgutils.for_range(builder, builder.sdiv(builder.add(of.taps, int64(1)), int64(2))) as pair:
             tap = builder.mul(pair.index, int64(2))
             is_first = builder.icmp_signed("<", tap, end)
-            then = builder.select(is_first, builder.add(tap, int64(1)), end)  # whose weights are otherwise 0
+            then = builder.select(is_first, builder.add(tap, int64(1)), end)
             tables = [builder.add(of.table, builder.mul(n, int64(8 * ROWS))) for n in (tap, then)]
             place = builder.add(of.b, builder.mul(pair.index, int64(4 * VECTOR * VECTORS)))
             weights = widened(builder, self.form, place)[: 2 * count]
@@ -227,6 +227,8 @@ class _Block:
                 begins = [builder.load(at(builder, table, int64(8 * number), _I64)) for table in tables]
                 for n in range(count):
                     two = [self.read_halves(builder.add(begin, of.shift), n) for begin in begins]
+                    nothing = ir.Constant(two[1].type, [0] * two[1].type.count)
+                    two[1] = builder.select(is_first, two[1], nothing)  # an infinity times a weight of 0 is NaN
                     for half in range(2):
                         order = ir.Constant(ir.VectorType(_I32, 2 * VECTOR), _interleaving(half))
                         pairs = builder.bitcast(builder.shuffle_vector(*two, order), _FLOATS)
