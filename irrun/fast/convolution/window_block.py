@@ -32,6 +32,7 @@ _I16: Final = ir.IntType(16)
 _I32: Final = ir.IntType(32)
 _I64: Final = ir.IntType(64)
 _FLOATS: Final = ir.VectorType(_F32, VECTOR)
+_HALVES: Final = ir.VectorType(_I16, 2 * VECTOR)
 _POINTER: Final = _FLOATS.as_pointer()
 _MASK: Final = ir.VectorType(ir.IntType(1), VECTOR)
 _Vectors = list[list[ir.Value]]
@@ -215,7 +216,7 @@ class _Block:
         for row in totals:
             for total in row:
                 builder.store(ir.Constant(_FLOATS, [0.0] * VECTOR), total)
-        end = builder.sub(of.taps, int64(1))
+        end, nothing = builder.sub(of.taps, int64(1)), ir.Constant(_HALVES, [0] * 2 * VECTOR)
         with cgutils.for_range(builder, builder.sdiv(builder.add(of.taps, int64(1)), int64(2))) as pair:
             tap = builder.mul(pair.index, int64(2))
             is_first = builder.icmp_signed("<", tap, end)
@@ -227,7 +228,6 @@ class _Block:
                 begins = [builder.load(at(builder, table, int64(8 * number), _I64)) for table in tables]
                 for n in range(count):
                     two = [self.read_halves(builder.add(begin, of.shift), n) for begin in begins]
-                    nothing = ir.Constant(two[1].type, [0] * two[1].type.count)
                     two[1] = builder.select(is_first, two[1], nothing)  # an infinity times a weight of 0 is NaN
                     for half in range(2):
                         order = ir.Constant(ir.VectorType(_I32, 2 * VECTOR), _interleaving(half))
@@ -290,7 +290,7 @@ class _Block:
 
     def read_halves(self, address: ir.Value, n: int) -> ir.Value:
         """Return two vectors of a row of bf16, the ``n``th two, as i16. Lanes beyond the last channel are zeros."""
-        builder, type = self.builder, ir.VectorType(ir.IntType(16), 2 * VECTOR)
+        builder, type = self.builder, _HALVES
         place = at(builder, address, int64(4 * VECTOR * n), type)
         if 2 * n + 2 < self.count:
             return builder.load(place, align=2)
