@@ -152,7 +152,7 @@ def _sum(masks: Sequence[np.ndarray], keys: int) -> np.ndarray | None:
 
 
 def _addend(mask: np.ndarray) -> np.ndarray:
-    """Return a mask as f32 that is added. For booleans, that is 0 or -Inf: bits that are all 0, or those of -Inf."""
+    """Return a mask as f32 that is added: 0 for True, whose bits are all 0, and -Inf for False."""
     if mask.dtype != np.bool_:
         return mask.astype(np.float32, copy=False)
     words = np.subtract(mask.view(np.int8), 1, dtype=np.int8).astype(np.int32)

@@ -140,7 +140,7 @@ class _Method:
     packed: int
     """The bytes of the filters, as the method holds them."""
     parts: int = 1
-    """The inputs that hold the data: its channels are those of all of them."""
+    """How many inputs hold the data, each of them some of its channels."""
 
     def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int) -> None:
         self.axes, self.shape = axes, (batch, axes[0].out, axes[1].out, filters.groups * filters.outs)

@@ -216,25 +216,30 @@ class _Block:
         for row in totals:
             for total in row:
                 builder.store(ir.Constant(_FLOATS, [0.0] * VECTOR), total)
-        end, nothing = builder.sub(of.taps, int64(1)), ir.Constant(_HALVES, [0] * 2 * VECTOR)
-        with cgutils.for_range(builder, builder.sdiv(builder.add(of.taps, int64(1)), int64(2))) as pair:
-            tap = builder.mul(pair.index, int64(2))
-            is_first = builder.icmp_signed("<", tap, end)
-            then = builder.select(is_first, builder.add(tap, int64(1)), end)
-            tables = [builder.add(of.table, builder.mul(n, int64(8 * ROWS))) for n in (tap, then)]
-            place = builder.add(of.b, builder.mul(pair.index, int64(4 * VECTOR * VECTORS)))
+        nothing = ir.Constant(_HALVES, [0] * 2 * VECTOR)
+        orders = [ir.Constant(ir.VectorType(_I32, 2 * VECTOR), _interleaving(half)) for half in range(2)]
+
+        def add_pair(pair: ir.Value, known: int) -> None:
+            """Add what a pair contributes, of which so many taps are known."""
+            first = builder.add(of.table, builder.mul(pair, int64(2 * 8 * ROWS)))
+            place = builder.add(of.b, builder.mul(pair, int64(4 * VECTOR * VECTORS)))
             weights = widened(builder, self.form, place)[: 2 * count]
             for number, row in enumerate(totals):
-                begins = [builder.load(at(builder, table, int64(8 * number), _I64)) for table in tables]
+                entries = [at(builder, first, int64(8 * (number + ROWS * tap)), _I64) for tap in range(known)]
+                begins = [builder.add(builder.load(entry), of.shift) for entry in entries]
                 for n in range(count):
-                    two = [self.read_halves(builder.add(begin, of.shift), n) for begin in begins]
-                    two[1] = builder.select(is_first, two[1], nothing)  # an infinity times a weight of 0 is NaN
-                    for half in range(2):
-                        order = ir.Constant(ir.VectorType(_I32, 2 * VECTOR), _interleaving(half))
+                    two = [self.read_halves(begin, n) for begin in begins] + [nothing] * (2 - known)
+                    for half, order in enumerate(orders):
                         pairs = builder.bitcast(builder.shuffle_vector(*two, order), _FLOATS)
                         total, weight = row[2 * n + half], weights[2 * n + half]
                         ((added,),) = self.form.add(builder, [pairs], [weight], [[builder.load(total)]])
                         builder.store(added, total)
+
+        whole = builder.sdiv(of.taps, int64(2))
+        with cgutils.for_range(builder, whole) as pair:
+            add_pair(pair.index, 2)
+        with builder.if_then(builder.trunc(of.taps, ir.IntType(1))):  # the taps are odd
+            add_pair(whole, 1)
         for row, own in zip(sums, totals):
             for n, sum in enumerate(row):
                 halves = [builder.load(total) for total in own[n // 2 * 2 : n // 2 * 2 + 2]]

@@ -38,7 +38,7 @@ def _across(builder: Any, operation: str, vector: ir.Value) -> ir.Value:
 
 def _each_vector(builder: Any, count: ir.Value, step: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
     """Emit ``value = step(index, value)`` for every ``VECTOR``-th index before ``count``, and return the last value."""
-    held = cgutils.alloca_once_value(builder, ir.Constant(_INTS, [0] * VECTOR))
+    held = cgutils.alloca_once(builder, _INTS)
     builder.store(ir.Constant(_INTS, [0] * VECTOR), held)
     with cgutils.for_range_slice(builder, int64(0), count, int64(VECTOR)) as (index, _):
         builder.store(step(index, builder.load(held)), held)
