@@ -7,12 +7,12 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from irrun.base.memory import aligned
+from irrun.base.memory import lasting_zeros
 from irrun.fast.block import multiply_codes, unpack_block
 from irrun.fast.functions import Number
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, compiled
-from irrun.fast.panels import WIDTH, Packed, empty_panels, finish, multiply_panels
+from irrun.fast.panels import WIDTH, Packed, finish, multiply_panels, zero_panels
 from irrun.opdef import Stored
 
 __all__ = ["PackedCodes", "group_count", "nibble"]
@@ -36,7 +36,7 @@ def _in_panels(numbers: np.ndarray, transposed: bool, groups: int, matrix: Packe
     """Return zeros or scales of a ``Stored`` as f32 [panels, groups, WIDTH]."""
     numbers = numbers.T if transposed else numbers
     every = np.repeat(np.repeat(numbers, groups // len(numbers), 0), matrix.columns // numbers.shape[1], 1)
-    panels = np.zeros((-(-matrix.columns // WIDTH), groups, WIDTH), np.float32)
+    panels = lasting_zeros((-(-matrix.columns // WIDTH), groups, WIDTH), np.float32)
     for number, panel in enumerate(panels):
         part = every[:, number * WIDTH : (number + 1) * WIDTH]
         panel[:, : part.shape[1]] = part
@@ -210,12 +210,12 @@ class PackedCodes(Packed):
         count = -(-self.columns // WIDTH)
         if source.type.bits == 8:
             codes = source.raw.reshape(source.shape).T if transposed else source.raw.reshape(source.shape)
-            panels = empty_panels(self.columns, self.depth, np.int8)
+            panels = zero_panels(self.columns, self.depth, np.int8)
             for number, panel in enumerate(panels.view(np.uint8)):
                 part = codes[:, number * WIDTH : (number + 1) * WIDTH]
                 np.bitwise_xor(part, np.uint8(flip), panel[:, : part.shape[1]])
             return panels
-        panels = aligned(count * self.depth * WIDTH // 2).reshape(count, self.depth, WIDTH // 2)
+        panels = lasting_zeros((count, self.depth, WIDTH // 2), np.uint8)
         down, across = (1, self.depth) if transposed else (self.columns, 1)
         _pack(source.raw, down, across, self.columns, flip, panels)
         return panels

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from irrun.base.memory import aligned
+from irrun.base.memory import lasting_zeros
 from irrun.fast.block import CACHE_LINE_BYTES, HALF, WIDTH, multiply_block
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import address_of, data_address, row_at
@@ -23,12 +22,12 @@ __all__ = [
     "WIDTH",
     "Packed",
     "after",
-    "empty_panels",
     "finish",
     "multiply_half",
     "multiply_panel",
     "multiply_panels",
     "multiply_part",
+    "zero_panels",
 ]
 
 _FOUR_PANELS: Final = 4 * VECTORS
@@ -40,15 +39,9 @@ MAX_CACHED_ROWS: Final = 32 * ROWS
 """Rows of the other matrix that each panel is multiplied with in turn, so that they stay in the second-level cache."""
 
 
-def empty_panels(columns: int, depth: int, dtype: type) -> np.ndarray:
-    """Return panels [panels, depth, WIDTH] for a matrix with ``columns`` columns.
-
-    The last panel and the last row of each panel, which the matrix may not fill, are zeros.
-    """
-    shape = -(-columns // WIDTH), depth, WIDTH
-    panels = aligned(math.prod(shape) * np.dtype(dtype).itemsize).view(dtype).reshape(shape)
-    panels[-1:], panels[:, -1:] = 0, 0
-    return panels
+def zero_panels(columns: int, depth: int, dtype: type) -> np.ndarray:
+    """Return panels [panels, depth, WIDTH] of zeros for a matrix with ``columns`` columns."""
+    return lasting_zeros((-(-columns // WIDTH), depth, WIDTH), dtype)
 
 
 @compiled

@@ -10,7 +10,7 @@ import numpy as np
 from irrun.base.thresholds import least
 from irrun.fast.codes import PackedCodes
 from irrun.fast.machine.processor import HALVES
-from irrun.fast.panels import WIDTH, Packed, empty_panels, multiply_part
+from irrun.fast.panels import WIDTH, Packed, multiply_part, zero_panels
 from irrun.fast.precision.bf16 import multiply_rounded, rounded_panels
 from irrun.fast.precision.i8 import QuantizedCodes
 from irrun.kernels.blocks import BLOCK_BYTES, SMALL_BLOCK_BYTES, each_block, within
@@ -156,7 +156,7 @@ class PackedMatrix(Packed):
         assert type is not None
         dtype = {"f16": np.uint16 if HALVES else np.float32, "bf16": np.int16}.get(type.name, np.float32)
         self.name = "compiled" if dtype is np.float32 else f"compiled, {type}"
-        self.panels = empty_panels(self.columns, self.depth, dtype)
+        self.panels = zero_panels(self.columns, self.depth, dtype)
         held = self.panels if dtype is np.float32 else self.panels.view(matrix.dtype)
         for number, panel in enumerate(held):
             columns = matrix[:, number * WIDTH : (number + 1) * WIDTH]

@@ -17,6 +17,7 @@ from irrun.fast.convolution.winograd import TransformedFilters, convolve_3x3
 from irrun.fast.machine.memory import data_address
 from irrun.fast.machine.processor import ROWS, VECTOR
 from irrun.fast.machine.sharing import share
+from irrun.fast.panels import WIDTH
 from irrun.fast.precision.bf16 import round_rows, rounded_panels, words
 from irrun.fast.product import PackedMatrix
 from irrun.kernels.blocks import changing, each_block, scratch
@@ -108,9 +109,7 @@ class PackedFilters(ConstantForm):
         if ins == outs == 1:
             return PackedMatrix(source.reshape(groups, -1).T).panels
         matrices = source.transpose(0, 3, 4, 2, 1).reshape(groups, -1, outs)
-        packed = [PackedMatrix(matrix).panels for matrix in matrices]
-        alike = packed if len({panels.dtype for panels in packed}) == 1 else [_in_f32(panels) for panels in packed]
-        return alike[0] if groups == 1 else np.concatenate(alike)
+        return PackedMatrix(_side_by_side(matrices)).panels
 
 
 class _RoundedFilters(PackedFilters):
@@ -126,11 +125,17 @@ class _RoundedFilters(PackedFilters):
             return in_pairs(bits.astype(np.uint16).reshape(groups, -1))
         matrices = np.zeros((groups, *kernel, 2 * words(ins), outs), source.dtype)
         matrices[..., :ins, :] = source.transpose(0, 3, 4, 2, 1)
-        return np.concatenate([rounded_panels(matrix.reshape(-1, outs)) for matrix in matrices])
+        return rounded_panels(_side_by_side(matrices.reshape(groups, -1, outs)))
 
 
-def _in_f32(panels: np.ndarray) -> np.ndarray:
-    return panels if panels.dtype == np.float32 else panels.view(np.float16).astype(np.float32)
+def _side_by_side(matrices: np.ndarray) -> np.ndarray:
+    """Return the matrices [groups, rows, columns] as one, in which the columns of each begin with a panel."""
+    groups, rows, columns = matrices.shape
+    if groups == 1:
+        return matrices[0]
+    whole = np.zeros((rows, groups, -(-columns // WIDTH) * WIDTH), matrices.dtype)
+    whole[..., :columns] = matrices.swapaxes(0, 1)
+    return whole.reshape(rows, -1)
 
 
 class _Method:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.base.memory import lasting
 from irrun.fast.block import FORMS, SECOND_LEVEL, SHORTS, WIDTH, Form, at, fetch, in_bf16, int64, repeated, widened
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS
@@ -129,7 +130,7 @@ def in_pairs(weights: np.ndarray) -> np.ndarray:
     whole.reshape(panels * WIDTH, -1)[:channels, :taps] = weights
     order = np.argsort(_in_order())
     cut = whole.reshape(panels, -1, 2 * VECTOR, pairs, 2)[:, :, order].reshape(panels, WIDTH, pairs, 2)
-    return np.ascontiguousarray(cut.swapaxes(1, 2)).view(np.uint32)[..., 0]
+    return lasting(cut.swapaxes(1, 2)).view(np.uint32)[..., 0]
 
 
 class _Block:

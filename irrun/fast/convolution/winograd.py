@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from irrun.base.memory import lasting_zeros
 from irrun.fast.convolution.windows import multiply_windows
 from irrun.fast.convolution.winograd_block import FILTERS, evaluate_tile, interpolate_tile
 from irrun.fast.machine.memory import address_of
@@ -35,7 +36,7 @@ class TransformedFilters(ConstantForm):
         super().__init__(source)
         self.tile, self.outs, ins = tile, *source.shape[1:3]
         points = np.array(FILTERS[tile])
-        self.panels = np.zeros(((tile + 2) ** 2, -(-self.outs // WIDTH), ins, WIDTH), np.float32)
+        self.panels = lasting_zeros(((tile + 2) ** 2, -(-self.outs // WIDTH), ins, WIDTH), np.float32)
         for n in range(self.panels.shape[1]):
             part = source[0, n * WIDTH : (n + 1) * WIDTH].transpose(2, 3, 1, 0).reshape(3, -1).astype(np.float64)
             lines = (points @ part).reshape(tile + 2, 3, -1)

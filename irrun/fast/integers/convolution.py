@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.base.memory import lasting
 from irrun.fast.activations import numbered
 from irrun.fast.convolution.windows import geometry_of
 from irrun.fast.integers.block import Row
@@ -178,7 +179,7 @@ def _by_group(codes: np.ndarray) -> np.ndarray:
     panels = np.zeros((groups, each * WIDTH, taps, depth * BYTES), np.int8)
     panels[:, :outs, :, :ins] = codes.reshape(groups, outs, ins, taps).swapaxes(2, 3)
     quads = panels.reshape(groups, each, WIDTH, taps, depth, BYTES).transpose(0, 1, 3, 4, 2, 5)
-    return np.ascontiguousarray(quads).reshape(groups * each, taps * depth, WIDTH * BYTES)
+    return lasting(quads).reshape(groups * each, taps * depth, WIDTH * BYTES)
 
 
 def _by_channel(codes: np.ndarray) -> np.ndarray:

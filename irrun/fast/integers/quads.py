@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.base.memory import lasting
 from irrun.fast.block import at, int64
 from irrun.fast.machine.late import cgutils, ir
 from irrun.fast.machine.processor import ROWS
@@ -39,7 +40,7 @@ def in_quads(codes: np.ndarray) -> np.ndarray:
     whole = np.zeros((panels * _MAX_LANES * _LANE, quads * TAPS), np.int8)
     whole[:channels, :taps] = codes
     cut = whole.reshape(panels, _MAX_LANES, TAPS, _EACH, quads, TAPS).transpose(0, 4, 2, 1, 3, 5)
-    return np.ascontiguousarray(cut).reshape(panels, quads, -1).view(np.int16)
+    return lasting(cut).reshape(panels, quads, -1).view(np.int16)
 
 
 def add_quads(

@@ -15,7 +15,7 @@ from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import address_of, halves_at, longs_at, words_at
 from irrun.fast.machine.processor import compiled
-from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, empty_panels, multiply_panels
+from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, multiply_panels, zero_panels
 from irrun.fast.precision.pairs import GROUP, round_groups
 from irrun.kernels.cast import rounded_to_bf16
 
@@ -33,7 +33,7 @@ def rounded_panels(matrix: np.ndarray) -> np.ndarray:
     They are u32 [panels, words(rows), WIDTH]: pairs of two rows each.
     """
     rows, columns = matrix.shape
-    panels = empty_panels(columns, words(rows), np.uint32)
+    panels = zero_panels(columns, words(rows), np.uint32)
     shorts = panels.view(np.uint16).reshape(*panels.shape, 2)
     for number, panel in enumerate(shorts):
         part = rounded_to_bf16(matrix[:, number * WIDTH : (number + 1) * WIDTH]).view(np.uint32) >> np.uint32(16)

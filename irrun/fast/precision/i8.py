@@ -17,7 +17,7 @@ from irrun.fast.functions import Number
 from irrun.fast.integers.dots import BYTES, DOT
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, compiled
-from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, empty_panels, finish
+from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, finish, zero_panels
 from irrun.fast.precision.codes_block import multiply_quantized
 from irrun.fast.precision.quantizing import quantize_rows
 from irrun.opdef import Stored
@@ -171,7 +171,7 @@ class QuantizedCodes(PackedCodes):
 
     def pack(self, source: Stored, transposed: bool, flip: int) -> np.ndarray:
         count, word = -(-self.columns // WIDTH), _WORD[source.type.bits]
-        held = empty_panels(self.columns, self.depth // word, np.int32)
+        held = zero_panels(self.columns, self.depth // word, np.int32)
         panels = held.view(np.int8 if word == BYTES else np.uint8).reshape(count, -1, WIDTH, BYTES)
         if word == BYTES:
             codes = source.raw.reshape(source.shape).T if transposed else source.raw.reshape(source.shape)
