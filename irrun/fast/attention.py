@@ -9,10 +9,11 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from irrun.fast.attention_block import as_columns, weigh_pairs, weigh_vectors
+from irrun.fast.attention_block import as_columns, weigh_block, weigh_pairs, weigh_vectors
+from irrun.fast.block import HALF
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import address_of, data_address, row_at
-from irrun.fast.machine.processor import ROWS, VECTOR, compiled
+from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS, compiled
 from irrun.fast.machine.sharing import share
 from irrun.fast.panels import MAX_SUMMED_ROWS, WIDTH, multiply_half, multiply_panel
 from irrun.fast.precision.pairs import GROUP, interleave, round_groups
@@ -134,6 +135,8 @@ def _layout(
 
 _HALF_COLUMNS: Final = WIDTH // 2 if WIDTH // 2 % GROUP == 0 else 0
 """Columns of half a panel, if they are whole groups: weights are made of a group at a time."""
+_FEW_VECTORS: Final = HALF if _HALF_COLUMNS else VECTORS
+"""Vectors of these columns, or of a panel if there are none."""
 _WORK_PER_WEIGHT: Final = 128
 """The time that a weight takes, in units of ``threads.WORTH``."""
 
@@ -194,31 +197,36 @@ def _attend(
             high = min(tall, end - top)
             a, lda = places[0, head] + 4 * top * steps[0], steps[0]
             if share == 2:
-                for i in range(high):
-                    _hold(a + 4 * i * lda, address_of(some) + 4 * i * held, depth, share, address_of(spare))
+                _hold(a, 4 * lda, high, depth, share, some, spare)
                 a, lda = address_of(some), held
             seen = min(keys, top + high) if causal else keys
-            for panel in range(-(-seen // WIDTH)):
-                b, c = address_of(across) + panel * across.strides[0], address_of(weights) + 4 * panel * WIDTH
-                if seen - panel * WIDTH <= _HALF_COLUMNS:
-                    multiply_half(across, a, lda, b, across.strides[0], c, columns, high, words, False)
-                else:
-                    multiply_panel(across, a, lda, b, across.strides[0], c, columns, high, words, False)
-            if len(places) == 5 and keys % GROUP:
-                for i in range(high if steps[4] else 1):
-                    _copy(places[4, head] + 4 * (top + i) * steps[4], address_of(masks) + 4 * i * columns, keys, _ONE)
-            for i in range(high):
-                visible, place = min(keys, top + i + 1) if causal else keys, address_of(weights) + 4 * i * columns
-                mask = address_of(shown) + 4 * (columns - visible)
-                if len(places) == 5:
-                    mask = places[4, head] + 4 * (top + i) * steps[4]
-                    if keys % GROUP:
-                        mask = address_of(masks) + (4 * i * columns if steps[4] else 0)
-                groups = -(-seen // GROUP)
-                if share == 2:
-                    factors[i] = _ONE / weigh_pairs(place, mask, scale, groups)
-                else:
-                    factors[i] = _ONE / weigh_vectors(place, mask, scale, groups)
+            if panels == 1:
+                mask, step = (places[4, head], steps[4]) if len(places) == 5 else (address_of(shown), 0)
+                rows, sees = (mask + 4 * top * step, step), (top + 1 if causal else keys, int(causal), keys)
+                _weigh_few(across, weights, factors, (a, lda, words), rows, sees, scale, high)
+            else:
+                for panel in range(-(-seen // WIDTH)):
+                    b, c = address_of(across) + panel * across.strides[0], address_of(weights) + 4 * panel * WIDTH
+                    if seen - panel * WIDTH <= _HALF_COLUMNS:
+                        multiply_half(across, a, lda, b, across.strides[0], c, columns, high, words, False)
+                    else:
+                        multiply_panel(across, a, lda, b, across.strides[0], c, columns, high, words, False)
+                if len(places) == 5 and keys % GROUP:
+                    for i in range(high if steps[4] else 1):
+                        source = places[4, head] + 4 * (top + i) * steps[4]
+                        _copy(source, address_of(masks) + 4 * i * columns, keys, _ONE)
+                for i in range(high):
+                    visible, place = min(keys, top + i + 1) if causal else keys, address_of(weights) + 4 * i * columns
+                    mask = address_of(shown) + 4 * (columns - visible)
+                    if len(places) == 5:
+                        mask = places[4, head] + 4 * (top + i) * steps[4]
+                        if keys % GROUP:
+                            mask = address_of(masks) + (4 * i * columns if steps[4] else 0)
+                    groups = -(-seen // GROUP)
+                    if share == 2:
+                        factors[i] = _ONE / weigh_pairs(place, mask, scale, groups)
+                    else:
+                        factors[i] = _ONE / weigh_vectors(place, mask, scale, groups)
             count = -(-seen // share)
             for start in range(0, count, MAX_SUMMED_ROWS):
                 rows, at = min(MAX_SUMMED_ROWS, count - start), address_of(weights) + 4 * start
@@ -235,16 +243,55 @@ def _attend(
 
 
 @contracted
-def _hold(source: int, target: int, count: int, share: int, spare: int) -> None:
-    """Copy a row of numbers to the words of a form. ``spare`` is the address of ``GROUP`` numbers, zeros at the end."""
-    whole = count // GROUP if share == 2 else 0
-    if share == 2:
-        round_groups(source, target, whole)
+def _weigh_few(
+    across: np.ndarray, weights: np.ndarray, factors: np.ndarray, queries: tuple[int, int, int], mask: tuple[int, int],
+    visible: tuple[int, int, int], scale: Number, count: int,
+) -> None:  # fmt: skip
+    """Fill the weights of queries, and one divided by the sum of each row, if one panel ``across`` holds all keys.
+
+    ``queries`` are their address, how many numbers apart they are, and their words; ``mask`` is its address, and how
+    many numbers apart its rows are. ``visible`` are the keys that the first query sees, how many more each other one
+    sees than the one before it, and all keys.
+    """
+    (a, lda, words), (added, step), (seen, more, keys) = queries, mask, visible
+    b, columns, row = address_of(across), weights.shape[1], 0
+    while row < count:
+        c, ldc, inverse, high = address_of(weights) + 4 * row * columns, columns, address_of(factors) + 4 * row, 1
+        at, begin, sees = a + 4 * row * lda, added + 4 * row * step, seen + more * row
+        if row + ROWS <= count:
+            high = ROWS
+            if keys <= _HALF_COLUMNS:
+                weigh_block(
+                    ROWS, _FEW_VECTORS, across, at, lda, b, words, begin, step, sees, more, keys, scale, c, ldc, inverse
+                )
+            else:
+                weigh_block(
+                    ROWS, VECTORS, across, at, lda, b, words, begin, step, sees, more, keys, scale, c, ldc, inverse
+                )
+        elif keys <= _HALF_COLUMNS:
+            weigh_block(
+                1, _FEW_VECTORS, across, at, lda, b, words, begin, step, sees, more, keys, scale, c, ldc, inverse
+            )
+        else:
+            weigh_block(1, VECTORS, across, at, lda, b, words, begin, step, sees, more, keys, scale, c, ldc, inverse)
+        row += high
+
+
+@contracted
+def _hold(
+    source: int, step: int, rows: int, count: int, share: int, some: np.ndarray, spare: np.ndarray
+) -> None:  # fmt: skip
+    """Copy rows of numbers, which are ``step`` bytes apart, to words of a form. ``spare[0]`` has zeros at its end."""
+    whole, target, apart = count // GROUP, address_of(some), some.strides[0]
+    for i in range(rows):
+        row, place = source + i * step, target + i * apart
+        if share == 1:
+            _copy(row, place, count, _ONE)
+            continue
+        round_groups(row, place, whole)
         if whole * GROUP < count:
-            _copy(source + 4 * whole * GROUP, spare, count - whole * GROUP, _ONE)
-            round_groups(spare, target + 4 * whole * VECTOR, 1)
-    else:
-        _copy(source, target, count, _ONE)
+            _copy(row + 4 * whole * GROUP, address_of(spare), count - whole * GROUP, _ONE)
+            round_groups(address_of(spare), place + 4 * whole * VECTOR, 1)
 
 
 @contracted
@@ -254,13 +301,10 @@ def _hold_keys(
     """Fill panels, whose columns are keys. The rows of ``source`` are ``step`` bytes apart."""
     held = some.shape[1]
     for j in range(0, keys, VECTOR):
-        for n in range(VECTOR):
-            if j + n < keys:
-                place = address_of(some) + 4 * n * held
-                _hold(source + (j + n) * step, place, depth, share, address_of(spare))
-            else:
-                for k in range(held):
-                    some[n, k] = _ZERO
+        _hold(source + j * step, step, min(VECTOR, keys - j), depth, share, some, spare)
+        for n in range(keys - j, VECTOR):
+            for k in range(held):
+                some[n, k] = _ZERO
         target = address_of(across) + j // WIDTH * across.strides[0] + 4 * (j % WIDTH)
         for k in range(0, held, VECTOR):
             as_columns(address_of(some) + 4 * k, 4 * held, target + 4 * k * WIDTH, 4 * WIDTH)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 from typing import Any, Final
 
-from irrun.fast.block import FORMS, at, fused, int64, repeated
-from irrun.fast.machine.late import cgutils, emitted, ir, types
+from irrun.fast.block import FORMS, at, fused, int64, multiplied, repeated
+from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import VECTOR
 from irrun.fast.precision.pairs import GROUP, neighbours
 
-__all__ = ["as_columns", "weigh_pairs", "weigh_vectors"]
+__all__ = ["as_columns", "weigh_block", "weigh_pairs", "weigh_vectors"]
 
 _F32: Final = ir.FloatType()
 _I32: Final = ir.IntType(32)
@@ -136,8 +137,7 @@ def _weigh(paired: bool) -> Callable[..., Any]:
                     return [builder.fadd(*pair) for pair in zip(totals, weights)]
                 pairs = neighbours(builder, *weights)
                 builder.store(pairs, at(builder, row, builder.mul(index, int64(4 * VECTOR)), _INTS), align=4)
-                ones = ir.Constant(_INTS, [0x3F803F80] * VECTOR)
-                return [FORMS["uint32"].add(builder, [ones], [pairs], [totals[:1]])[0][0], totals[1]]
+                return [_plus_pairs(builder, totals[0], pairs), totals[1]]
 
             found = _larger(builder, *_loop(builder, groups, _floats(-math.inf), scaled))
             greatest = repeated(builder, _across(builder, "fmax", found, None, "nnan"))
@@ -149,6 +149,12 @@ def _weigh(paired: bool) -> Callable[..., Any]:
     return emitted(weigh)
 
 
+def _plus_pairs(builder: Any, total: ir.Value, pairs: ir.Value) -> ir.Value:
+    """Return the sum of a vector of f32 and both numbers of a vector of pairs."""
+    ones = ir.Constant(_INTS, [0x3F803F80] * VECTOR)
+    return FORMS["uint32"].add(builder, [ones], [pairs], [[total]])[0][0]
+
+
 def _larger(builder: Any, x: ir.Value, other: ir.Value) -> ir.Value:
     """Return the larger numbers of two vectors, or ``other`` where x is NaN."""
     return builder.select(builder.fcmp_ordered(">", x, other), x, other)
@@ -157,3 +163,66 @@ def _larger(builder: Any, x: ir.Value, other: ir.Value) -> ir.Value:
 weigh_vectors: Final[Callable[[int, int, Any, int], Any]] = _weigh(False)
 weigh_pairs: Final[Callable[[int, int, Any, int], Any]] = _weigh(True)
 """Pairs take the first half of the row."""
+
+
+def _weigh_block(
+    context: Any, rows: Any, vectors: Any, form: Any, a: Any, lda: Any, b: Any, depth: Any, mask: Any, step: Any,
+    seen: Any, more: Any, keys: Any, scale: Any, c: Any, ldc: Any, factors: Any,
+) -> Any:  # fmt: skip
+    """Store the weights of ``rows`` queries and of as many keys as the first vectors of a panel hold.
+
+    ``rows`` and ``vectors`` are literals. ``a``, ``b`` and ``c`` are the addresses of the queries, of the panel and of
+    the weights: see ``block.multiply_block``. ``mask`` is that of f32 [rows, keys], whose rows are ``step`` floats
+    apart, and ``factors`` that of one divided by the sum of each row of weights. The first query sees ``seen`` keys,
+    each other one ``more`` than the one before it, and none more than ``keys``. See ``weigh`` for the weights.
+    """
+    shape, words = (literal(rows), literal(vectors)), FORMS[form.dtype.name]
+    is_paired = form.dtype.name == "uint32"
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        a, lda, b, depth, mask, step, seen, more, keys, scale, c, ldc, factors = arguments[3:]
+        factor, every = repeated(builder, scale), list[list[ir.Value]]()
+        # each stage for all rows, so that the processor has several rows at work
+        for row, found in enumerate(multiplied(builder, shape, words, a, lda, b, int64(0), depth)):
+            visible = builder.add(seen, builder.mul(more, int64(row)))
+            visible = builder.select(builder.icmp_signed("<", visible, keys), visible, keys)
+            begin = builder.add(mask, builder.mul(step, int64(4 * row)))
+            places = [builder.add(begin, int64(4 * VECTOR * n)) for n in range(len(found))]
+            every.append([_shown(builder, n, found[n], factor, places[n], visible) for n in range(len(found))])
+        largest = [reduce(partial(_larger, builder), scores, _floats(-math.inf)) for scores in every]
+        largest = [repeated(builder, _across(builder, "fmax", vector, None, "nnan")) for vector in largest]
+        totals = list[ir.Value]()
+        for row, (scores, most) in enumerate(zip(every, largest)):
+            weights, total = [_exponential(builder, builder.fsub(score, most)) for score in scores], _floats(0.0)
+            if is_paired:
+                weights = [neighbours(builder, *weights[n : n + 2]) for n in range(0, len(weights), 2)]
+            place = builder.add(c, builder.mul(ldc, int64(4 * row)))
+            for n, weight in enumerate(weights):
+                builder.store(weight, at(builder, place, int64(4 * VECTOR * n), weight.type), align=4)
+                total = _plus_pairs(builder, total, weight) if is_paired else builder.fadd(total, weight)
+            totals.append(total)
+        for row, total in enumerate(totals):
+            inverse = builder.fdiv(ir.Constant(_F32, 1.0), _across(builder, "fadd", total, -0.0, "reassoc"))
+            builder.store(inverse, at(builder, factors, int64(4 * row), _F32), align=4)
+        return context.get_dummy_value()
+
+    given = rows, vectors, form, a, lda, b, depth, mask, step, seen, more, keys, scale, c, ldc, factors
+    return types.void(*given), generate
+
+
+weigh_block: Final[Callable[..., None]] = emitted(_weigh_block, prefer_literal=True)
+
+
+def _shown(
+    builder: Any, number: int, score: ir.Value, factor: ir.Value, mask: ir.Value, visible: ir.Value
+) -> ir.Value:  # fmt: skip
+    """Return what the scores of vector ``number`` of a row are with the mask at an address; -Inf for hidden keys."""
+    flags = ir.VectorType(ir.IntType(1), VECTOR)
+    count = repeated(builder, builder.bitcast(builder.trunc(visible, _I32), _F32))
+    places = ir.Constant(_INTS, [number * VECTOR + n for n in range(VECTOR)])
+    shown = builder.icmp_signed("<", places, builder.bitcast(count, _INTS))
+    kind = ir.FunctionType(_FLOATS, [_FLOATS.as_pointer(), _I32, flags, _FLOATS])
+    load = cgutils.get_or_insert_function(builder.module, kind, f"llvm.masked.load.v{VECTOR}f32.p0")
+    place, hidden = builder.inttoptr(mask, _FLOATS.as_pointer()), _floats(-math.inf)
+    added = builder.call(load, [place, ir.Constant(_I32, 4), shown, hidden])
+    return builder.select(shown, fused(builder, score, factor, added), hidden)

@@ -28,6 +28,7 @@ __all__ = [
     "fused",
     "in_bf16",
     "int64",
+    "multiplied",
     "multiply_block",
     "multiply_codes",
     "repeated",
@@ -158,7 +159,7 @@ def _block(
     builder: Any, shape: tuple[int, int], form: Form, a: ir.Value, lda: ir.Value, b: ir.Value,
     ldb: ir.Value, c: ir.Value, ldc: ir.Value, depth: ir.Value, adds: ir.Value, ahead: ir.Value,
 ) -> None:  # fmt: skip
-    for row, values in enumerate(_sums(builder, shape, form, a, lda, b, ldb, depth, ahead)):
+    for row, values in enumerate(multiplied(builder, shape, form, a, lda, b, ldb, depth, ahead)):
         line = builder.add(c, builder.mul(ldc, int64(4 * row)))
         with builder.if_else(builder.trunc(adds, ir.IntType(1))) as (if_adds, if_stores):
             with if_adds:
@@ -170,7 +171,7 @@ def _block(
                     builder.store(value, at(builder, line, int64(4 * VECTOR * n), _FLOATS), align=4)
 
 
-def _sums(
+def multiplied(
     builder: Any,
     shape: tuple[int, int],
     form: Form,
@@ -275,7 +276,7 @@ def _codes(
         group = loop.index
         begin = builder.add(a, builder.mul(builder.mul(group, size), int64(4)))
         codes = builder.add(b, builder.mul(builder.mul(group, size), int64(_row_bytes(form))))
-        raw = _sums(builder, (rows, panels * VECTORS), form, begin, lda, codes, ldb, size)
+        raw = multiplied(builder, (rows, panels * VECTORS), form, begin, lda, codes, ldb, size)
         first = builder.icmp_signed("==", group, int64(0))
         for panel in range(panels):
             place = builder.add(group, builder.mul(groups, int64(panel)))

@@ -30,6 +30,7 @@ LONG_SIGNATURES: Final = {
     "irrun/debug/tokens/comparison.py compare_tokens": "public: a keyword for each option of `irrun compare --tokens`",
     "irrun/fleet/batch.py prepare": "a keyword for each option of `irrun batch`",
     "irrun/fast/attention.py _attend": "machine code: an entry takes only arrays and numbers",
+    "irrun/fast/attention_block.py _weigh_block": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/block.py _multiply_block": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/block.py _block": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/block.py _codes": "emits LLVM code: each argument is a value in a register",
