@@ -220,8 +220,8 @@ class PackedCodes(Packed):
         _pack(source.raw, down, across, self.columns, flip, panels)
         return panels
 
-    @staticmethod
-    def holds(source: Stored, transposed: bool) -> bool:
+    @classmethod
+    def holds(cls, source: Stored, transposed: bool) -> bool:
         """Return whether the groups of the scales and of the zeros fit together, and are not too short."""
         depth = source.shape[1 if transposed else 0]
         return bool(groups := group_count(source, transposed)) and depth // groups >= _MIN_GROUP_ROWS

@@ -12,6 +12,7 @@ from irrun.fast.codes import PackedCodes
 from irrun.fast.machine.processor import HALVES
 from irrun.fast.panels import WIDTH, Packed, multiply_part, zero_panels
 from irrun.fast.precision.bf16 import multiply_rounded, rounded_panels
+from irrun.fast.precision.digits import DigitCodes
 from irrun.fast.precision.i8 import QuantizedCodes
 from irrun.kernels.blocks import BLOCK_BYTES, SMALL_BLOCK_BYTES, each_block, within
 from irrun.kernels.matmul import ConstantForm, UnpackedConstant, cuts
@@ -71,6 +72,8 @@ def packed_matrix(source: np.ndarray | Stored, transposed: bool, precision: Oper
         return kind.of(source.codes.T if transposed else source.codes)
     if precision == "i8":
         return QuantizedCodes.of(source, transposed)
+    if DigitCodes.holds(source, transposed):
+        return DigitCodes.of(source, transposed)
     if PackedCodes.holds(source, transposed):
         return PackedCodes.of(source, transposed)
     return PackedMatrix.of(UnpackedConstant.of(source, transposed).array)

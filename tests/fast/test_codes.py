@@ -11,6 +11,7 @@ from irrun.types import ELEMENT_TYPES
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
 from irrun.fast.codes import PackedCodes
+from irrun.fast.precision.digits import DigitCodes
 from irrun.fast.product import WIDTH
 
 RANDOM = np.random.default_rng(0)
@@ -49,6 +50,63 @@ def test_a_few_rows(type: str, depth: int, groups: int, whole: bool) -> None:
             most = 2**-23 * np.sqrt(depth + 2) * np.abs(a.astype(np.float64)).sum(1, keepdims=True) * largest
             assert (np.abs(around[:, 1:-1] - a.astype(np.float64) @ numbers) <= most).all()
             assert (around[:, [0, -1]] == 7).all()
+
+
+def is_split(stored: Stored) -> bool:
+    """Return whether rows are split into digits here, for a matrix whose groups vectors divide."""
+    return DigitCodes.holds(stored, False)
+
+
+@pytest.mark.parametrize("type", RANGES)
+@pytest.mark.parametrize(("depth", "groups"), [(16, 1), (96, 3), (512, 1), (320, 1)])
+def test_rows_split_into_digits(type: str, depth: int, groups: int) -> None:
+    """Even and odd numbers of rows, more than are split at once, whole and partial panels; large and small rows."""
+    for columns in (1, WIDTH + 1, 2 * WIDTH):
+        stored, numbers = matrix(type, depth, columns, groups, whole=columns > 1)
+        if not is_split(stored):
+            pytest.skip("this processor has no instruction that adds four products of bytes")
+        packed = DigitCodes(stored, False)
+        largest = np.abs(numbers).max() + 256 * 2
+        for rows in (1, 2, 5, 50):
+            a = RANDOM.standard_normal((rows, depth + 2), np.float32)[:, 1 : depth + 1]
+            a[:, ::7] *= 2.0 ** RANDOM.integers(-55, 80, (rows, 1))
+            around = np.full((rows, columns + 2), 7, np.float32)
+            packed.multiply(a, around[:, 1:-1])
+            most = 2**-23 * np.sqrt(depth + 2) * np.abs(a.astype(np.float64)).sum(1, keepdims=True) * largest
+            assert (np.abs(around[:, 1:-1] - a.astype(np.float64) @ numbers) <= most).all()
+            assert (around[:, [0, -1]] == 7).all()
+
+
+@pytest.mark.parametrize("type", RANGES)
+def test_digits_of_whole_numbers_are_exact(type: str) -> None:
+    """Whole numbers of up to 23 bits, of which the largest would have a first digit of 128 without its carry."""
+    codes = RANDOM.integers(*RANGES[type], (64, WIDTH))
+    flat = codes.reshape(-1)
+    raw = (flat[::2] & 15 | (flat[1::2] & 15) << 4) if type.endswith("4") else flat & 255
+    stored = Stored(raw.astype(np.uint8), ELEMENT_TYPES[type], (64, WIDTH))
+    if not is_split(stored):
+        pytest.skip("this processor has no instruction that adds four products of bytes")
+    out = np.empty((1, WIDTH), np.float32)
+    for number in (1, 127, 128, -128, 32639, -32768, 4177919, -4194303, 4194303):
+        row = np.eye(1, 64, 21, dtype=np.float32) * np.float32(number)
+        DigitCodes(stored, False).multiply(row, out)
+        np.testing.assert_array_equal(out, row @ codes.astype(np.float32))
+
+
+@pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan, 2.0**122, 2.0**-130])
+def test_rows_without_digits(number: float) -> None:
+    """A row with numbers that have no unit is that of f32, and changes no other row."""
+    stored, numbers = matrix("i4", 32, WIDTH, 2, whole=True)
+    if not is_split(stored):
+        pytest.skip("this processor has no instruction that adds four products of bytes")
+    a = np.zeros((3, 32), np.float32)
+    a[0], a[1, 5], a[2] = 1, number, 2
+    out = np.empty((3, WIDTH), np.float32)
+    DigitCodes(stored, False).multiply(a, out)
+    with np.errstate(invalid="ignore"):
+        each = a[1, :, None] * numbers.astype(np.float32)
+    np.testing.assert_allclose(out[1], each.sum(0), rtol=1e-6)
+    np.testing.assert_allclose(out[[0, 2]], a[[0, 2]] @ numbers, rtol=1e-5, atol=1e-4)
 
 
 def test_codes_of_four_bits_are_exact() -> None:

@@ -57,6 +57,8 @@ LONG_SIGNATURES: Final = {
     "irrun/fast/precision/bf16.py multiply_rounded": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/precision/codes_block.py _multiply_quantized": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/precision/codes_block.py _quantized": "emits LLVM code: each argument is a value in a register",
+    "irrun/fast/precision/digits.py _multiply_part": "machine code: an entry takes only arrays and numbers",
+    "irrun/fast/precision/digits.py _multiply_rows": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/precision/i8.py _multiply_part": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/precision/i8.py _multiply_rows": "machine code: an entry takes only arrays and numbers",
     "irrun/report/collect.py collect": "to split",

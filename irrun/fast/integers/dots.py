@@ -41,6 +41,8 @@ class Dot:
     of a vector of weights is four bytes of a column. Words are unsigned and weights are signed, or the reverse."""
     name: str
     """The intrinsic function of LLVM."""
+    products: int = BYTES
+    """Products that one instruction adds to a sum."""
     quads: bool = False
     """Whether depthwise windows take four taps at once: see ``quads``."""
     offset: int = 0
@@ -117,9 +119,9 @@ def _two_products(
 
 DOTS: Final[Mapping[str, Dot]] = {
     "avx512vnni": Dot(16, _four_products, "llvm.x86.avx512.vpdpbusd.512", quads=True),
-    "avx512bw": Dot(16, _two_products, "llvm.x86.avx512.pmaddw.d.512"),
+    "avx512bw": Dot(16, _two_products, "llvm.x86.avx512.pmaddw.d.512", products=2),
     "avxvnni": Dot(8, _four_products, "llvm.x86.avx512.vpdpbusd.256"),
-    "avx2": Dot(8, _two_products, "llvm.x86.avx2.pmadd.wd"),
+    "avx2": Dot(8, _two_products, "llvm.x86.avx2.pmadd.wd", products=2),
     "dotprod": Dot(4, _four_signed_products, "llvm.aarch64.neon.sdot.v4i32.v16i8", offset=128),
 }
 """By the feature of the processor that has the instruction; the best first.

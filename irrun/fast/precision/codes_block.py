@@ -35,7 +35,7 @@ def _multiply_quantized(
     is_packed, zero_form = weights.dtype.name == "uint8", FORMS[zeros.dtype.name]
 
     vectors = range(shape[1] * VECTORS)
-    each = _HALF if shape[0] > 1 and VECTORS == 2 * _HALF else len(vectors)
+    each = _HALF if shape[0] > _FEW and VECTORS == 2 * _HALF else len(vectors)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         for first in vectors[::each]:
@@ -49,6 +49,8 @@ def _multiply_quantized(
 multiply_quantized: Final[Callable[..., None]] = emitted(_multiply_quantized, prefer_literal=True)
 
 
+_FEW: Final = 3
+"""Rows whose vectors of a panel are computed at once, where there are 32 registers: they have 12 sums of a part."""
 _HALF: Final = 2
 """Vectors that are computed at a time, where there are 32 registers: 6 rows have 12 sums of a part and 12 of all."""
 

@@ -157,13 +157,18 @@ class QuantizedCodes(PackedCodes):
     def __init__(self, source: Stored, transposed: bool) -> None:
         super().__init__(source, transposed)
         self.name += " times i8"
-        self.size = np.array([_size(self.depth, group_count(source, transposed))])
+        self.size = np.array([self.size_of(self.depth, group_count(source, transposed))])
 
     @staticmethod
-    def holds(source: Stored, transposed: bool) -> bool:
+    def size_of(depth: int, groups: int) -> int:
+        """Return how many numbers have one unit and one scale: they are in one group of rows and of the matrix."""
+        return gcd(GROUP if depth % GROUP == 0 else depth, depth // groups)
+
+    @classmethod
+    def holds(cls, source: Stored, transposed: bool) -> bool:
         """Return whether the processor multiplies bytes, and words of codes divide the groups of the matrix."""
         groups, depth = group_count(source, transposed), source.shape[1 if transposed else 0]
-        return DOT is not None and groups > 0 and _size(depth, groups) % _WORD[source.type.bits] == 0 and depth > 0
+        return DOT is not None and depth > 0 < groups and cls.size_of(depth, groups) % _WORD[source.type.bits] == 0
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
@@ -182,8 +187,3 @@ class QuantizedCodes(PackedCodes):
             down, across = (1, self.depth) if transposed else (self.columns, 1)
             _pack_words(source.raw, down, across, self.columns, flip, panels)
         return panels.reshape(count, -1, BYTES * WIDTH)
-
-
-def _size(depth: int, groups: int) -> int:
-    """Return how many numbers have one unit and one scale: those of a group of the rows and of one of the matrix."""
-    return gcd(GROUP if depth % GROUP == 0 else depth, depth // groups)

@@ -13,7 +13,7 @@ from irrun.fast.machine.memory import address_of, floats_at, words_at
 from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.planning.groups import GROUP, LEAST_QUANTIZED, MOST_CODE
 
-__all__ = ["quantize_rows"]
+__all__ = ["largest_bits", "quantize_rows"]
 
 _I32: Final = ir.IntType(32)
 _FLOATS: Final = ir.VectorType(ir.FloatType(), VECTOR)
@@ -45,7 +45,7 @@ def _each_vector(builder: Any, count: ir.Value, step: Callable[[ir.Value, ir.Val
     return builder.load(held)
 
 
-def _largest_bits(context: Any, numbers: Any, count: Any) -> Any:
+def _largest(context: Any, numbers: Any, count: Any) -> Any:
     """Return the largest bits, without their sign, of ``count`` f32 at an address, a multiple of ``VECTOR``."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
@@ -83,7 +83,7 @@ def _encode(context: Any, numbers: Any, codes: Any, count: Any, unit: Any) -> An
     return types.int32(*[types.int64] * 3, types.float32), generate
 
 
-_largest_at: Final = cast(Callable[[int, int], Any], emitted(_largest_bits))
+largest_bits: Final = cast(Callable[[int, int], Any], emitted(_largest))
 _encode_at: Final = cast(Callable[[int, int, int, Any], Any], emitted(_encode))
 
 
@@ -108,7 +108,7 @@ def quantize_rows(
             part = first // size
             place = address_of(a) + n * a.strides[0] + 4 * first
             bits, numbers = array_at(words_at(place), group), array_at(floats_at(place), group)
-            most = np.uint32(_largest_at(place, whole))
+            most = np.uint32(largest_bits(place, whole))
             for k in range(whole, group):  # NaN exceeds every number
                 most = max(most, np.uint32(bits[k] & np.uint32(_SIZE)))
             array_at(words_at(address_of(units) + n * units.strides[0] + 4 * part), 1)[0] = most

@@ -1,0 +1,249 @@
+"""Products of rows of f32 with a constant matrix of integer codes, in integers.
+
+A number of a row is a whole number of 24 bits times the unit of its group. Three digits of 8 bits make the whole
+number, and a row of f32 is three rows of i8, whose products with codes are exact. An instruction multiplies 64 bytes,
+so that a product takes half the time of one in f32, for which codes are unpacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import gcd
+from typing import Any, Final, cast
+
+import numpy as np
+
+from irrun.fast.block import at, int64, repeated
+from irrun.fast.codes import group_count
+from irrun.fast.functions import Number, contracted
+from irrun.fast.integers.dots import BYTES, DOT
+from irrun.fast.machine.late import cgutils, emitted, ir, types
+from irrun.fast.machine.memory import address_of, row_at
+from irrun.fast.machine.processor import VECTOR, compiled
+from irrun.fast.panels import WIDTH, finish
+from irrun.fast.precision.codes_block import multiply_quantized
+from irrun.fast.precision.i8 import QuantizedCodes
+from irrun.fast.precision.quantizing import largest_bits
+from irrun.opdef import Stored
+
+__all__ = ["DigitCodes"]
+
+DIGITS: Final = 3
+"""Digits of a number: the highest first, each from -128 to 127."""
+_TWO_ROWS: Final = 2 * DIGITS
+_MAX_SIZE: Final = 256
+"""The most numbers with one unit: a sum of so many products of a digit and a code is a number of f32."""
+_MAX_ROWS: Final = 48
+"""Rows whose digits are in the second-level cache at once."""
+_HIGHEST_BITS: Final = (127 + 90) << 23
+"""The bits of 2^90. With larger numbers, and with NaN, a product is computed in f32."""
+_LOWEST_BITS: Final = (127 - 60) << 23
+"""The bits of 2^-60. A row whose numbers are all smaller is computed in f32, too, if there is any but 0."""
+_LEAST_EXPONENT: Final = 127 - 87
+"""The exponent of a group whose digits are 0, because all are that small beside the largest number of their row."""
+_TOP: Final = 0x10101
+"""What carries the bits of a number into the next exponent if its first digit would be 128."""
+
+_FLOATS: Final = ir.VectorType(ir.FloatType(), VECTOR)
+_INTS: Final = ir.VectorType(ir.IntType(32), VECTOR)
+_DIGITS: Final = ir.VectorType(ir.IntType(8), VECTOR)
+
+
+def _split(context: Any, numbers: Any, digits: Any, apart: Any, count: Any, factor: Any, sums: Any) -> Any:
+    """Store the digits of ``count`` f32, a multiple of ``VECTOR``, times ``factor``, and three sums of them, in i32.
+
+    All but ``apart``, ``count`` and ``factor`` are addresses. Those of the next digits are ``apart`` bytes further.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        numbers, digits, apart, count, factor, sums = arguments
+        factors = repeated(builder, factor)
+        nearest = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(_FLOATS, [_FLOATS]), f"llvm.rint.v{VECTOR}f32"
+        )
+        totals = [cgutils.alloca_once(builder, _INTS) for _ in range(DIGITS)]
+        for total in totals:
+            builder.store(ir.Constant(_INTS, [0] * VECTOR), total)
+        half, eight = (ir.Constant(_INTS, [number] * VECTOR) for number in (128, 8))
+        with cgutils.for_range_slice(builder, int64(0), count, int64(VECTOR)) as (index, _):
+            number = builder.load(at(builder, numbers, builder.mul(index, int64(4)), _FLOATS), align=4)
+            left = builder.fptosi(builder.call(nearest, [builder.fmul(number, factors)]), _INTS)
+            for n in reversed(range(DIGITS)):
+                digit = builder.trunc(left, _DIGITS)
+                place = builder.add(digits, builder.mul(apart, int64(n)))
+                builder.store(digit, at(builder, place, index, _DIGITS), align=1)
+                builder.store(builder.add(builder.load(totals[n]), builder.sext(digit, _INTS)), totals[n])
+                left = builder.ashr(builder.add(left, half), eight)
+        kind = ir.FunctionType(ir.IntType(32), [_INTS])
+        across = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.add.v{VECTOR}i32")
+        for n, total in enumerate(totals):
+            number = builder.sitofp(builder.call(across, [builder.load(total)]), ir.FloatType())
+            builder.store(number, at(builder, sums, int64(4 * n), ir.FloatType()), align=4)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 4, types.float32, types.int64), generate
+
+
+_split_at: Final = cast(Callable[[int, int, int, int, Any, int], None], emitted(_split))
+
+
+@compiled
+def split_rows(
+    a: np.ndarray, digits: np.ndarray, units: np.ndarray, sums: np.ndarray, is_split: np.ndarray, size: int
+) -> None:
+    """Split rows of f32 into rows of digits in i8, three for each row.
+
+    ``units`` holds the unit of each digit of a part of ``size`` numbers, and ``sums`` what the digits of each group of
+    a matrix that they are multiplied by stand for, summed up. ``is_split`` says of each row whether its numbers are
+    neither too large nor all too small.
+    """
+    rows, depth = a.shape
+    each = units.shape[1] // sums.shape[1]
+    totals = np.empty(DIGITS, np.float32)
+    for n in range(rows):
+        row = address_of(a) + n * a.strides[0]
+        most = np.uint32(largest_bits(row, depth))
+        is_split[n] = most == 0 or _LOWEST_BITS <= most < _HIGHEST_BITS
+        if not is_split[n]:
+            continue
+        for digit in range(DIGITS):
+            for k in range(sums.shape[1]):
+                sums[DIGITS * n + digit, k] = 0
+        for part in range(units.shape[1]):
+            place = row + 4 * part * size
+            exponent = (np.int32(largest_bits(place, size)) + np.int32(_TOP)) >> 23
+            factor = unit = np.float32(0)
+            if exponent > _LEAST_EXPONENT:
+                factor = np.int32((127 + 127 + 22 - exponent) << 23).view(np.float32)
+                unit = np.int32((exponent - 22) << 23).view(np.float32)
+            _split_at(
+                place, address_of(digits) + DIGITS * n * digits.strides[0] + part * size, digits.strides[0], size,
+                factor, address_of(totals),
+            )  # fmt: skip
+            for digit in range(DIGITS - 1, -1, -1):
+                units[DIGITS * n + digit, part] = unit
+                sums[DIGITS * n + digit, part // each] += totals[digit] * unit
+                unit *= np.float32(256)
+
+
+@contracted
+def _multiply_plainly(
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, panel: int, first: int,
+    last: int,
+) -> None:  # fmt: skip
+    """Fill the columns ``first`` to ``last`` of a row of a product: see ``_multiply_rows``. It takes long."""
+    depth, words, groups = a.size, panels.shape[1], scales.shape[1]
+    share = depth // words
+    for column in range(first, last):
+        number, j = panel + column // WIDTH, column % WIDTH
+        total = np.float32(0)
+        for k in range(depth):
+            group = k * groups // depth
+            code = np.int32(panels[number, k // share, BYTES * j + k % BYTES])
+            if share > BYTES:
+                code = code >> (4 * (k % share // BYTES)) & 15
+            elif _UNSIGNED:
+                code &= 255
+            total += a[k] * ((np.float32(code) - zeros[number, group, j]) * scales[number, group, j])
+        out[column] = total
+
+
+_UNSIGNED: Final = DOT is not None and not DOT.offset
+
+
+@compiled
+def _multiply_rows(
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, panel: int, size: int,
+    bias: int, residual: int, apart: int, low: Number, high: Number, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill the columns ``first`` to ``last`` of ``out``, whose first column is that of the panel ``panel``."""
+    rows, depth = a.shape
+    groups = scales.shape[1]
+    parts = depth // groups // size
+    most = min(rows, _MAX_ROWS)
+    digits = np.empty((DIGITS * most, depth), np.int8)
+    units = np.empty((DIGITS * most, groups * parts), np.float32)
+    sums = np.empty((DIGITS * most, groups), np.float32)
+    is_split = np.empty(most, np.bool_)
+    found = np.empty((_TWO_ROWS, WIDTH), np.float32)
+    ldb, c = panels.strides[0], address_of(found)
+    for top in range(0, rows, most):
+        height = min(most, rows - top)
+        split_rows(a[top : top + height], digits, units, sums, is_split, size)
+        for column in range(first, last, WIDTH):
+            number, width = panel + column // WIDTH, min(WIDTH, last - column)
+            b = address_of(panels) + number * ldb
+            shifts = address_of(zeros) + number * zeros.strides[0]
+            factors = address_of(scales) + number * scales.strides[0]
+            for row in range(0, height, 2):
+                of = address_of(digits) + DIGITS * row * depth
+                unit = address_of(units) + DIGITS * row * units.strides[0]
+                sum = address_of(sums) + DIGITS * row * sums.strides[0]
+                some = min(2, height - row)
+                if some == 2:
+                    multiply_quantized(
+                        _TWO_ROWS, 1, panels, zeros, of, depth, unit, sum, b, ldb, shifts, factors, c, WIDTH, groups,
+                        parts, size,
+                    )  # fmt: skip
+                else:
+                    multiply_quantized(
+                        DIGITS, 1, panels, zeros, of, depth, unit, sum, b, ldb, shifts, factors, c, WIDTH, groups,
+                        parts, size,
+                    )  # fmt: skip
+                for i in range(some):
+                    filled = row_at(address_of(out) + (top + row + i) * out.strides[0] + 4 * column, width)
+                    begin = c + 4 * DIGITS * i * WIDTH
+                    highest, middle, lowest = (
+                        row_at(begin, width), row_at(begin + 4 * WIDTH, width), row_at(begin + 8 * WIDTH, width)
+                    )  # fmt: skip
+                    for j in range(width):
+                        filled[j] = highest[j] + (middle[j] + lowest[j])
+        for row in range(height):
+            if not is_split[row]:
+                _multiply_plainly(a[top + row], panels, zeros, scales, out[top + row], panel, first, last)
+    finish(
+        address_of(out) + 4 * first, out.strides[0] // 4, rows, last - first, bias + 4 * first if bias else 0,
+        residual + 4 * first if residual else 0, apart, low, high,
+    )  # fmt: skip
+
+
+@compiled
+def _multiply_part(
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, size: np.ndarray, out: np.ndarray,
+    panel: int, by_rows: bool, bias: int, residual: int, apart: int, low: Number, high: Number, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill the rows or columns of ``out`` from ``first`` to ``last``. See ``panels.multiply_part``."""
+    if by_rows:
+        more = residual + 4 * first * apart if residual else 0
+        _multiply_rows(
+            a[first:last], panels, zeros, scales, out[first:last], panel, size[0], bias, more, apart, low, high, 0,
+            out.shape[1],
+        )  # fmt: skip
+    else:
+        _multiply_rows(
+            a, panels, zeros, scales, out, panel, size[0], bias, residual, apart, low, high, first, last
+        )  # fmt: skip
+
+
+class DigitCodes(QuantizedCodes):
+    """A matrix of codes by which rows of f32 are multiplied, each of them split into three rows of i8."""
+
+    part = staticmethod(_multiply_part)
+
+    def __init__(self, source: Stored, transposed: bool) -> None:
+        super().__init__(source, transposed)
+        self.name = f"compiled, {source.type}"
+
+    @staticmethod
+    def size_of(depth: int, groups: int) -> int:
+        """Return how many numbers have one unit: a group of the matrix, or a part of it."""
+        each = depth // groups
+        return each if each <= _MAX_SIZE else gcd(each, _MAX_SIZE)
+
+    @classmethod
+    def holds(cls, source: Stored, transposed: bool) -> bool:
+        """Return whether an instruction adds four products at once, and vectors divide what has one unit."""
+        is_fast = DOT is not None and DOT.products == BYTES
+        if not is_fast or not super().holds(source, transposed):
+            return False
+        return cls.size_of(source.shape[1 if transposed else 0], group_count(source, transposed)) % VECTOR == 0
