@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.fast.machine import ahead
+from irrun.fast.machine.library import binding
 
 __all__ = [
     "FAILED",
@@ -58,19 +59,15 @@ def processor() -> tuple[str, str]:
         return name, features
     if (library := ahead.library()) is not None:
         return library.target.cpu, library.target.features
-    import llvmlite.binding as llvm
-
     if features is None:
-        features = llvm.get_host_cpu_features().flatten() if name is None else ""
-    return name or llvm.get_host_cpu_name(), features
+        features = binding().get_host_cpu_features().flatten() if name is None else ""
+    return name or binding().get_host_cpu_name(), features
 
 
 def target_machine(*, shared: bool = False) -> Any:
     """Return what LLVM needs to make code for ``processor()``: for this process, or ``shared`` for a library."""
-    import llvmlite.binding as llvm
-
     _initialise()
-    name, features = processor()
+    llvm, (name, features) = binding(), processor()
     target, model = llvm.Target.from_triple(llvm.get_process_triple()), "small" if shared else "jitdefault"
     position = "pic" if shared else "default"
     return target.create_target_machine(name, features, opt=3, reloc=position, codemodel=model, jit=not shared)
@@ -78,8 +75,7 @@ def target_machine(*, shared: bool = False) -> Any:
 
 @cache
 def _initialise() -> None:
-    import llvmlite.binding as llvm
-
+    llvm = binding()
     with suppress(RuntimeError):  # newer versions of llvmlite need no call
         llvm.initialize()
     llvm.initialize_native_target()

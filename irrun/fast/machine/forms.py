@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Final
 
+from irrun.fast.machine.library import binding
+
 __all__ = ["FORMS"]
 
 _BEYOND_AVX512: Final = ("avx10", "avxv", "avxi", "avxn", "amx")
@@ -23,9 +25,7 @@ not use."""
 def _forms() -> dict[str, dict[str, str]]:
     if find_spec("llvmlite") is None:  # kernels that were made ahead of time have the form of their library
         return {"native": {}}
-    import llvmlite.binding as llvm
-
-    features = llvm.get_host_cpu_features()
+    features = binding().get_host_cpu_features()
     found: dict[str, dict[str, str]] = {"native": {}}
     for form, (name, needed, without) in _LEVELS.items():
         if features.get(needed):

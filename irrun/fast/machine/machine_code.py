@@ -10,13 +10,11 @@ compile at the same time.
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
-import re
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
 from importlib.util import find_spec
@@ -32,6 +30,7 @@ from irrun.fast.machine import ahead
 from irrun.fast.machine.ahead import digest, source
 from irrun.fast.machine.entries import FAILED, SCALARS, ArgumentType, processor, target_machine
 from irrun.fast.machine.late import Late, jitted
+from irrun.fast.machine.library import binding, release_library
 from irrun.files import kernels_folder, require_own
 
 __all__ = ["MachineCode"]
@@ -181,10 +180,8 @@ def _type(argument: Any) -> ArgumentType:
 @cache
 def _processor() -> str:
     """Return what machine code depends on beside the source text."""
-    import llvmlite.binding as llvm
-
     interpreter = sys.implementation.cache_tag, object.__basicsize__, struct.calcsize("P")
-    return repr((llvm.get_process_triple(), processor(), interpreter, _numba()))
+    return repr((binding().get_process_triple(), processor(), interpreter, _numba()))
 
 
 def _numba() -> bytes:
@@ -210,10 +207,7 @@ _USED: Final = (
 @cache
 def _linker() -> Any:
     """Return the engine that links object files into this process."""
-    import llvmlite.binding as llvm
-
-    _release_library()  # importing LLVM has read most of it
-    machine = target_machine()
+    llvm, machine = binding(), target_machine()
     for name in _USED:
         address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
         assert address is not None
@@ -225,35 +219,13 @@ def _linker() -> Any:
 
 def _linked(code: bytes, name: str) -> _Entry:
     """Return the function of this name in an object file."""
-    import llvmlite.binding as llvm
-
     engine = _linker()
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.add_object_file(binding().ObjectFileRef.from_data(code))
     engine.finalize_object()
-    _release_library()
+    release_library()
     return _entry(engine.get_function_address(name))
 
 
 def _entry(address: int) -> _Entry:
     """Return the function at an address."""
     return ctypes.PYFUNCTYPE(ctypes.c_longlong, ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p)(address)
-
-
-def _release_library() -> None:
-    """Release the pages of LLVM's library that only its own code needs: 40 MB, which the system reads again on demand.
-
-    Does nothing but on Linux. Pages that differ from the file, such as relocated addresses, stay.
-    """
-    with suppress(OSError, AttributeError):
-        regions = Path("/proc/self/smaps").read_text().split("\nVmFlags")
-        for begin, end in _unchanged(regions, "libllvmlite"):
-            ctypes.CDLL(None).madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), mmap.MADV_DONTNEED)
-
-
-def _unchanged(regions: Iterable[str], library: str) -> Iterator[tuple[int, int]]:
-    """Yield the addresses of the regions of a library in which every page is as the file has it."""
-    for region in regions:
-        if library in region and re.search(r"^Anonymous: +0 kB", region, re.MULTILINE):
-            found = re.search(r"^([0-9a-f]+)-([0-9a-f]+) r", region, re.MULTILINE)
-            if found is not None:
-                yield int(found[1], 16), int(found[2], 16)
