@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 import irrun.fast.functions as f
+from irrun.fast.arithmetic import moved
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import row_at
 from irrun.fast.machine.processor import compiled
@@ -99,64 +100,64 @@ def _swish(x: Number, beta: Number) -> Number:
 
 
 @compiled
-def gelu_erf(address: int, columns: int, apart: int, first: int, last: int) -> None:
-    """Replace each number x of the rows by x Φ(x), with the error function."""
+def gelu_erf(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
+    """Fill rows with others, in which x Φ(x), with the error function takes the place of each x."""
     for i in range(first, last):
-        row = row_at(address + 4 * i * apart, columns)
+        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
         for j in range(columns):
             row[j] = _gelu_erf(row[j])
 
 
 @compiled
-def gelu_tanh(address: int, columns: int, apart: int, first: int, last: int) -> None:
-    """Replace each number x of the rows by 0.5 x (1 + tanh(sqrt(2 / π) (x + 0.044715 x³)))."""
+def gelu_tanh(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
+    """Fill rows with others, in which 0.5 x (1 + tanh(sqrt(2 / π) (x + 0.044715 x³))) takes the place of each x."""
     for i in range(first, last):
-        row = row_at(address + 4 * i * apart, columns)
+        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
         for j in range(columns):
             row[j] = _gelu_tanh(row[j])
 
 
 @compiled
-def swish(address: int, columns: int, apart: int, beta: Number, first: int, last: int) -> None:
-    """Replace each number x of the rows by x / (1 + exp(-beta x))."""
+def swish(source: int, step: int, target: int, apart: int, columns: int, beta: Number, first: int, last: int) -> None:
+    """Fill rows with others, in which x / (1 + exp(-beta x)) takes the place of each x."""
     for i in range(first, last):
-        row = row_at(address + 4 * i * apart, columns)
+        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
         for j in range(columns):
             row[j] = _swish(row[j], beta)
 
 
 @compiled
-def sigmoid(address: int, columns: int, apart: int, first: int, last: int) -> None:
-    """Replace each number x of the rows by 1 / (1 + exp(-x))."""
+def sigmoid(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
+    """Fill rows with others, in which 1 / (1 + exp(-x)) takes the place of each x."""
     for i in range(first, last):
-        row = row_at(address + 4 * i * apart, columns)
+        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
         for j in range(columns):
             row[j] = f.sigmoid(row[j])
 
 
 @compiled
-def tanh(address: int, columns: int, apart: int, first: int, last: int) -> None:
-    """Replace each number x of the rows by the hyperbolic tangent."""
+def tanh(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
+    """Fill rows with others, in which the hyperbolic tangent takes the place of each x."""
     for i in range(first, last):
-        row = row_at(address + 4 * i * apart, columns)
+        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
         for j in range(columns):
             row[j] = f.tanh(row[j])
 
 
 @compiled
-def exp(address: int, columns: int, apart: int, first: int, last: int) -> None:
-    """Replace each number x of the rows by e to the power of x."""
+def exp(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
+    """Fill rows with others, in which e to the power of x takes the place of each x."""
     for i in range(first, last):
-        row = row_at(address + 4 * i * apart, columns)
+        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
         for j in range(columns):
             row[j] = f.exp(row[j])
 
 
 @compiled
-def erf(address: int, columns: int, apart: int, first: int, last: int) -> None:
-    """Replace each number x of the rows by the error function."""
+def erf(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
+    """Fill rows with others, in which the error function takes the place of each x."""
     for i in range(first, last):
-        row = row_at(address + 4 * i * apart, columns)
+        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
         for j in range(columns):
             row[j] = f.erf(row[j])
 

@@ -8,13 +8,14 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from irrun.fast.functions import contracted
 from irrun.fast.machine.memory import data_address, row_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.machine.sharing import share
 from irrun.kernels.elementwise import elementwise, is_outer, multiplying
 from irrun.opdef import Call, Calls, Kernel, Request, Value
 
-__all__ = ["WORK_PER_NUMBER", "add", "combined", "copied", "multiply", "offer", "outer", "scaled"]
+__all__ = ["WORK_PER_NUMBER", "add", "combined", "moved", "multiply", "offer", "outer", "place", "scaled"]
 
 WORK_PER_NUMBER: Final = 16
 """The time that a function takes for a number, in units of ``threads.WORTH``."""
@@ -32,13 +33,6 @@ def offer(op: _Multiply, request: Request) -> Kernel | None:
     return elementwise(multiplying(outer), a, b, formula=("multiply",))
 
 
-def copied(x: np.ndarray, out: np.ndarray) -> Calls:
-    """Return the calls that copy a matrix, or the same row again and again, to another one, unless it is the same."""
-    source, target = data_address(x), data_address(out)
-    same = source, _step(x), target, out.strides[0] // 4, out.shape[1]
-    return [] if source == target else [Call(copy, same, len(out))]
-
-
 def combined(kernel: Callable[..., None], a: np.ndarray, b: np.ndarray, out: np.ndarray) -> Calls:
     """Return the calls that fill a matrix with what ``add`` or ``multiply`` make of two matrices, or rows of them.
 
@@ -46,8 +40,7 @@ def combined(kernel: Callable[..., None], a: np.ndarray, b: np.ndarray, out: np.
     """
     if data_address(b) == data_address(out):
         a, b = b, a
-    places = data_address(b), _step(b), data_address(out), out.strides[0] // 4, out.shape[1]
-    return [*copied(a, out), Call(kernel, places, len(out))]
+    return [Call(kernel, (*place(a), *place(b), *place(out), out.shape[1]), len(out))]
 
 
 def scaled(x: np.ndarray, factors: np.ndarray, out: np.ndarray) -> Calls:
@@ -55,47 +48,61 @@ def scaled(x: np.ndarray, factors: np.ndarray, out: np.ndarray) -> Calls:
 
     ``out`` may be ``x``.
     """
-    places = data_address(factors), _step(factors), data_address(out), out.strides[0] // 4, out.shape[1]
-    return [*copied(x, out), Call(scale, places, len(out))]
+    return [Call(scale, (*place(x), *place(factors), *place(out), out.shape[1]), len(out))]
 
 
-def _step(x: np.ndarray) -> int:
-    """Return how many floats the rows of a matrix are apart: 0 for an array of one axis, which is each row."""
-    return x.strides[0] // 4 if x.ndim > 1 else 0
+def place(x: np.ndarray) -> tuple[int, int]:
+    """Return the address of a matrix, and how many floats its rows are apart: 0 for one row, which stands for each."""
+    return data_address(x), x.strides[0] // 4 if x.ndim > 1 else 0
 
 
-@compiled
-def copy(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
-    """Copy rows that are ``step`` floats apart."""
-    for i in range(first, last):
-        row, filled = row_at(source + 4 * i * step, columns), row_at(target + 4 * i * apart, columns)
+@contracted
+def moved(source: int, target: int, columns: int) -> np.ndarray:
+    """Return the row of f32 at an address, after that at another one was copied to it."""
+    filled = row_at(target, columns)
+    if source != target:
+        row = row_at(source, columns)
         for j in range(columns):
             filled[j] = row[j]
+    return filled
 
 
 @compiled
-def add(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
-    """Add rows that are ``step`` floats apart to others."""
+def add(
+    a: int, step: int, b: int, other_step: int, target: int, apart: int, columns: int, first: int, last: int
+) -> None:
+    """Fill rows with the sum of a row of each of two matrices, of which ``a`` may be what is filled.
+
+    The rows at an address are the number of floats apart that follows it.
+    """
     for i in range(first, last):
-        row, changed = row_at(source + 4 * i * step, columns), row_at(target + 4 * i * apart, columns)
+        changed, row = moved(a + 4 * i * step, target + 4 * i * apart, columns), row_at(b + 4 * i * other_step, columns)
         for j in range(columns):
             changed[j] += row[j]
 
 
 @compiled
-def multiply(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
-    """Multiply rows by others that are ``step`` floats apart."""
+def multiply(
+    a: int, step: int, b: int, other_step: int, target: int, apart: int, columns: int, first: int, last: int
+) -> None:
+    """Fill rows with the product of a row of each of two matrices, of which ``a`` may be what is filled.
+
+    The rows at an address are the number of floats apart that follows it.
+    """
     for i in range(first, last):
-        row, changed = row_at(source + 4 * i * step, columns), row_at(target + 4 * i * apart, columns)
+        changed, row = moved(a + 4 * i * step, target + 4 * i * apart, columns), row_at(b + 4 * i * other_step, columns)
         for j in range(columns):
             changed[j] *= row[j]
 
 
 @compiled
-def scale(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
-    """Multiply rows by a number each, which are ``step`` floats apart."""
+def scale(
+    a: int, step: int, factors: int, other_step: int, target: int, apart: int, columns: int, first: int, last: int
+) -> None:
+    """Fill rows with those of a matrix, multiplied by a number each: see ``add``."""
     for i in range(first, last):
-        factor, changed = row_at(source + 4 * i * step, 1)[0], row_at(target + 4 * i * apart, columns)
+        changed = moved(a + 4 * i * step, target + 4 * i * apart, columns)
+        factor = row_at(factors + 4 * i * other_step, 1)[0]
         for j in range(columns):
             changed[j] *= factor
 

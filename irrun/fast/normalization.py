@@ -7,8 +7,8 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from irrun.fast.arithmetic import moved
 from irrun.fast.functions import Number, contracted, exp_of_negative, in_order, number_at, summing
-from irrun.fast.machine.memory import row_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.row_change import RowChange
 from irrun.kernels.blocks import whole_along
@@ -96,10 +96,10 @@ def weigh(row: np.ndarray) -> Number:
 
 
 @compiled
-def _softmax(address: int, columns: int, apart: int, first: int, last: int) -> None:
+def _softmax(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
     """Divide the exponentials of each row by their sum."""
     for i in range(first, last):
-        row = row_at(address + 4 * i * apart, columns)
+        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
         factor = _ONE / weigh(row)
         for j in range(columns):
             row[j] *= factor
@@ -123,14 +123,15 @@ def _mean_square(row: np.ndarray, mean: Number) -> Number:
 
 @compiled
 def _standardise(
-    address: int, columns: int, apart: int, inside: Number, outside: Number, first: int, last: int
-) -> None:
+    source: int, step: int, target: int, apart: int, columns: int, inside: Number, outside: Number, first: int,
+    last: int,
+) -> None:  # fmt: skip
     """Subtract the mean of each row, and divide by its standard deviation.
 
     ``inside`` is added to the variance, ``outside`` to the deviation.
     """
     for i in range(first, last):
-        row = row_at(address + 4 * i * apart, columns)
+        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
         mean = _mean(row)
         factor = _ONE / (np.sqrt(_mean_square(row, mean) + inside) + outside)
         for j in range(columns):
@@ -139,11 +140,11 @@ def _standardise(
 
 @compiled
 def _root_mean_square(
-    address: int, columns: int, apart: int, eps: Number, gamma: np.ndarray, first: int, last: int
+    source: int, step: int, target: int, apart: int, columns: int, eps: Number, gamma: np.ndarray, first: int, last: int
 ) -> None:
     """Divide each row by the root of ``eps`` plus its mean square, and multiply it by ``gamma``."""
     for i in range(first, last):
-        row = row_at(address + 4 * i * apart, columns)
+        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
         factor = _ONE / np.sqrt(_mean_square(row, _ZERO) + eps)
         for j in range(columns):
             row[j] *= factor * gamma[j]

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from irrun.fast.arithmetic import WORK_PER_NUMBER, copied
+from irrun.fast.arithmetic import WORK_PER_NUMBER, place
 from irrun.fast.machine.memory import data_address
 from irrun.fast.machine.sharing import share
 from irrun.opdef import Call, Calls
@@ -18,8 +18,9 @@ __all__ = ["RowChange"]
 class RowChange:
     """The function that changes an array of f32 in place with ``kernel``, on all threads.
 
-    ``kernel(address, columns, apart, *numbers, first, last)`` gets rows that are ``apart`` floats apart. A row is the
-    last axis if that must stay ``whole``; otherwise a contiguous array has rows of any length.
+    ``kernel(source, step, target, apart, columns, *numbers, first, last)`` fills rows that are ``apart`` floats apart
+    with what becomes of those at ``source``, which may be the same: see ``arithmetic.moved``. A row is the last axis if
+    that must stay ``whole``; otherwise a contiguous array has rows of any length.
     """
 
     def __init__(self, kernel: Callable[..., None], *numbers: np.float32 | np.ndarray, whole: bool = True) -> None:
@@ -42,7 +43,8 @@ class RowChange:
             self._change(data_address(x) + 4 * rows * _PIECE_FLOATS, 1, rest, rest)
 
     def _change(self, address: int, rows: int, columns: int, apart: int) -> None:
-        share(self.kernel, rows, WORK_PER_NUMBER * rows * columns, address, columns, apart, *self.numbers)
+        rows_at = address, apart
+        share(self.kernel, rows, WORK_PER_NUMBER * rows * columns, *rows_at, *rows_at, columns, *self.numbers)
 
     def fill(self, x: np.ndarray, out: np.ndarray) -> None:
         """Fill ``out`` with what becomes of ``x``."""
@@ -51,11 +53,11 @@ class RowChange:
 
     def calls(self, x: np.ndarray) -> Calls:
         """Return the calls that change a matrix whose rows are contiguous."""
-        return [Call(self.kernel, (data_address(x), x.shape[1], x.strides[0] // 4, *self.numbers), len(x))]
+        return self.rows(x, out=x)
 
     def rows(self, x: np.ndarray, *_: np.ndarray | None, out: np.ndarray) -> Calls:
         """Return the calls that fill ``out`` with what becomes of ``x``: see ``Kernel.rows``."""
-        return [*copied(x, out), *self.calls(out)]
+        return [Call(self.kernel, (*place(x), *place(out), out.shape[1], *self.numbers), len(out))]
 
 
 _PIECE_FLOATS: Final = 1 << 10

@@ -204,9 +204,9 @@ def test_a_quantised_model_has_compiled_kernels(monkeypatch: pytest.MonkeyPatch)
     quantization = pytest.importorskip("irrun.fast.quantization")
     name, compute = "_quantize_coarsely", quantization._quantize_coarsely
 
-    def counting(address: int, columns: int, apart: int, numbers: np.ndarray, first: int, last: int) -> None:
-        called.append(columns * (last - first))
-        compute(address, columns, apart, numbers, first, last)
+    def counting(source: int, step: int, target: int, apart: int, columns: int, *more: Any) -> None:
+        called.append(columns * (more[-1] - more[-2]))
+        compute(source, step, target, apart, columns, *more)
 
     monkeypatch.setattr(quantization, name, counting)
     x = b.parameter([1, 2, 9, 9], "f32", name="x")
