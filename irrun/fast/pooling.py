@@ -97,11 +97,11 @@ def _average(
 
 @contracted
 def _pool_table(
-    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, blocks: int, more: Any
+    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, count: int, more: Any
 ) -> None:
     """Reduce the windows of a table."""
     (factors, largest), zero, taps = more, np.float32(0), table.shape[1]
-    for block in range(blocks):
+    for block in range(-(-count // ROWS)):
         for row in range(ROWS):
             window = (top + block * ROWS + row) % len(factors)
             targets[block, row, 2] = address_of(factors) + 4 * window
@@ -112,11 +112,11 @@ def _pool_table(
             vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
             if largest:
                 window_block(
-                    MAXIMUM, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero, 1, 0, 0,
-                    0,
+                    MAXIMUM, vectors, ROWS, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero, 1,
+                    0, 0, 0,
                 )  # fmt: skip
             else:
                 window_block(
-                    AVERAGE, vectors, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero, 1, 0, 0,
-                    0,
+                    AVERAGE, vectors, ROWS, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero, 1,
+                    0, 0, 0,
                 )  # fmt: skip

@@ -43,8 +43,8 @@ class Stage:
     """The number of output channels."""
     bias: np.ndarray
     limits: np.ndarray
-    adds: bool
-    """Whether a residual is added, which is then an input of the kernel after data and filters."""
+    adds: int
+    """How a residual is added, which is then an input of the kernel after data and filters: see ``window_block``."""
     rounded: int = 0
     """The channels of a group of the data if that is rounded to bf16 first, else 0. ``depth`` then counts words.
 
@@ -112,7 +112,7 @@ class _Chain:
         self.moves = lru_cache(1 << 8)(self._moves)
 
     def kernel(self) -> Kernel:
-        counts = [2 + stage.adds for stage in self.stages]
+        counts = [2 + (stage.adds > 0) for stage in self.stages]
         filters = [1 + sum(counts[:n]) - n for n in range(len(counts))]
         name = "compiled depthwise" if any(stage.groups > 1 for stage in self.stages) else "compiled"
         packing = Packing(tuple(filters), sum(stage.panels.nbytes for stage in self.stages))
@@ -130,7 +130,7 @@ class _Chain:
         for stage in self.stages:
             place += 1
             residuals.append(np.ascontiguousarray(others[place]) if stage.adds else None)
-            place += stage.adds
+            place += stage.adds > 0
 
         def part(index: Index) -> None:
             images, rows = index

@@ -279,7 +279,7 @@ class _Direct(_Method):
             return ()
         (phase,) = self.phases
         panels, channels = phase.filters.panels, self.shape[3]
-        return (Stage(self.axes, panels, self.groups, phase.depth, channels, bias, limits, adds, self.rounded),)
+        return (Stage(self.axes, panels, self.groups, phase.depth, channels, bias, limits, int(adds), self.rounded),)
 
     def fill(
         self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,

@@ -12,12 +12,14 @@ from typing import Final
 import numpy as np
 
 from irrun.fast.convolution.bands import Stage
+from irrun.fast.convolution.window_block import ADDED_IN_BF16, ADDED_ROUNDED
 from irrun.fast.convolution.windows import convolve, convolve_depthwise, geometry_of
 from irrun.fast.functions import contracted
 from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import add_to, data_address, floats_at, halves_at, look_at, row_at, shorts_at, words_at
 from irrun.fast.machine.processor import HALVES, ROWS, compiled
 from irrun.fast.machine.sharing import YIELD, share, wait
+from irrun.fast.panels import WIDTH
 from irrun.fast.precision.bf16 import round_rows, words
 from irrun.kernels.blocks import placed, scratch
 from irrun.kernels.convolution.windows import Axis
@@ -50,8 +52,8 @@ class Member:
 
 (
     _DATA, _ROWS, _LINE, _CHANNELS, _PANELS, _COUNT, _TAPS, _WIDTH, _FORM, _BIAS, _RESIDUAL, _OUT, _HIGH, _BROAD,
-    _OUTS, _GROUPS, _DEPTH, _PIECES_OF, _CLAMPS, _ROUNDED,
-) = range(20)  # fmt: skip
+    _OUTS, _GROUPS, _DEPTH, _PIECES_OF, _BY_PANELS, _CLAMPS, _ADDS, _ROUNDED,
+) = range(22)  # fmt: skip
 """The columns of the table of a sequence: addresses, sizes and numbers of each convolution."""
 _FLOATS, _HALVES, _SHORTS, _PAIRS, _NONE = range(5)
 """The form of panels: f32, f16, bf16 or pairs of bf16. A member without panels rounds its data to bf16."""
@@ -81,7 +83,7 @@ class _Sequence:
         self.together = max(1, min(_MAX_IMAGES_BYTES // max(image, 1), batch))
         self.flops, self.inputs = flops, inputs
         self.shape = batch, stages[-1].axes[0].out, stages[-1].axes[1].out, stages[-1].channels
-        self.table = np.array([_entry(stage, self.together) for stage in stages])
+        self.table = np.array([_entry(part, self.together) for part in self.parts])
         self.geometry = np.array([geometry_of(stage.axes[0], stage.axes[1]) for stage in stages])
         self.limits = np.array([stage.limits if stage.limits.size else (0, 0) for stage in stages], np.float32)
         self.offsets, self.size = _places(self.parts, [size * self.together for size in sizes])
@@ -122,6 +124,8 @@ class _Part:
     stage: Stage
     data: int
     residual: int | None
+    adds: int
+    """How the residual is added: see ``window_block``."""
     out: int | None
     """The result, or None if it is read only in bf16."""
     rounded: int | None
@@ -131,13 +135,15 @@ class _Part:
 def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
     """Return the parts of a sequence, and the size of each value between them, in floats of an image.
 
-    A member rounds its result where another one reads it in bf16. What rounds inputs of the kernel, or pixels whose
-    groups have an odd number of channels, is a part of its own.
+    A member rounds its result where another one reads or adds it in bf16. What rounds inputs of the kernel, or pixels
+    whose groups have an odd number of channels, is a part of its own.
     """
     within = [member.data >= 0 and member.stage.rounded > 0 and member.stage.rounded % 2 == 0 for member in members]
-    kept = {len(members) - 1, *(member.residual for member in members)}
+    adds = [_adds(member) for member in members]
+    kept = {len(members) - 1, *(member.residual for member, how in zip(members, adds) if how != ADDED_IN_BF16)}
     kept |= {member.data for member, rounds in zip(members, within) if not rounds}
     halved = {member.data for member, rounds in zip(members, within) if rounds}
+    halved |= {member.residual for member, how in zip(members, adds) if how == ADDED_IN_BF16}
     sizes: list[int] = []
     plain: dict[int, int] = {}
     rounded: dict[int, int] = {}
@@ -152,7 +158,7 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
             key = member.data, stage.parts
             if key not in apart:
                 apart[key] = len(sizes)
-                parts.append(_Part(_rounding(stage), data, None, len(sizes), None))
+                parts.append(_Part(_rounding(stage), data, None, 0, len(sizes), None))
                 sizes.append(stage.axes[0].size * stage.axes[1].size * stage.pixel)
             data = apart[key]
         if n in halved:
@@ -161,31 +167,44 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
         if n in kept:
             plain[n] = len(sizes)
             sizes.append(pixels * stage.channels)
-        residual = None if member.residual is None else plain.get(member.residual, member.residual)
-        parts.append(_Part(stage, data, residual, plain.get(n), rounded.get(n)))
+        held = rounded if adds[n] == ADDED_IN_BF16 else plain
+        residual = None if member.residual is None else held.get(member.residual, member.residual)
+        parts.append(_Part(stage, data, residual, adds[n], plain.get(n), rounded.get(n)))
     return parts, sizes[:-1]
+
+
+def _adds(member: Member) -> int:
+    """Return how the residual of a member is added. Members round what is added in bf16."""
+    if member.residual is None:
+        return 0
+    return ADDED_IN_BF16 if member.stage.adds == ADDED_ROUNDED and member.residual >= 0 else member.stage.adds
 
 
 def _rounding(stage: Stage) -> Stage:
     """Return the stage that rounds the data of another one. Its depth is the channels of a group."""
     rows, line = (Axis(axis.size, 1, 1, 1, 0, 0, axis.size) for axis in stage.axes)
     nothing = np.empty(0, np.float32)
-    return Stage((rows, line), _NO_PANELS, stage.parts, stage.rounded, stage.pixel, nothing, nothing, False)
+    return Stage((rows, line), _NO_PANELS, stage.parts, stage.rounded, stage.pixel, nothing, nothing, 0)
 
 
 _NO_PANELS: Final = np.empty((0, 0, 0), np.bool_)
 
 
-def _entry(stage: Stage, batch: int) -> list[int]:
-    """Return the row of the table for a stage that computes ``batch`` images. What a call has to fill in is 0."""
-    rows, line = stage.axes
+def _entry(part: _Part, batch: int) -> list[int]:
+    """Return the row of the table for a part that computes ``batch`` images. What a call has to fill in is 0."""
+    stage = part.stage
+    (rows, line), panels = stage.axes, stage.panels
     windows = batch * rows.out * line.out
-    pieces = max(1, min(_PIECES_PER_THREAD * threads() if threads() > 1 else 1, windows // _MIN_PIECE_WINDOWS))
-    panels = stage.panels
+    pieces = _PIECES_PER_THREAD * threads() if threads() > 1 else 1
+    # a thread reads either a part of the windows and all filters, or the other way round
+    seen = batch * rows.size * line.size * 4 * stage.pixel
+    by_panels = stage.groups == 1 and stage.depth > 0 and panels.nbytes > seen and 1 < pieces <= len(panels)
+    pieces = pieces if by_panels else max(1, min(pieces, windows // _MIN_PIECE_WINDOWS))
     bias = data_address(stage.bias) if stage.bias.size else 0
     return [
         0, rows.size, line.size, stage.pixel, data_address(panels), *panels.shape, _FORMS[panels.dtype.name], bias, 0,
-        0, rows.out, line.out, stage.channels, stage.groups, stage.depth, pieces, stage.limits.size == 2, 0,
+        0, rows.out, line.out, stage.channels, stage.groups, stage.depth, pieces, by_panels,
+        stage.limits.size == 2, part.adds, 0,
     ]  # fmt: skip
 
 
@@ -218,11 +237,14 @@ def _run(
         pieces = entry[_PIECES_OF]
         line = taken.ctypes.data + n * taken.strides[0]
         done = line + 8 * (taken.shape[1] - 1)
-        windows = batch * entry[_HIGH] * entry[_BROAD]
+        unit = 1 if entry[_BY_PANELS] else ROWS
+        windows = entry[_COUNT] if entry[_BY_PANELS] else batch * entry[_HIGH] * entry[_BROAD]
+        units = (windows + unit - 1) // unit
         for k in range(pieces):
             piece = (pieces * worker // workers + k) % pieces
             if add_to(line + 8 * piece, 1) == 0:
-                _piece(entry, geometry[n], limits[n], batch, windows * piece // pieces, windows * (piece + 1) // pieces)
+                first, last = units * piece // pieces * unit, min(units * (piece + 1) // pieces * unit, windows)
+                _piece(entry, geometry[n], limits[n], batch, first, last)
                 add_to(done, 1)
         turns = 0
         while look_at(done) < pieces:
@@ -232,7 +254,7 @@ def _run(
 
 @compiled
 def _piece(entry: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: int, first: int, last: int) -> None:
-    """Compute the windows from ``first`` to ``last`` of one convolution."""
+    """Compute the windows, or the panels, from ``first`` to ``last`` of one convolution."""
     if entry[_FORM] == _NONE:
         groups, count = entry[_GROUPS], entry[_DEPTH]
         round_rows(entry[_DATA], count, entry[_OUT], count, first * groups, last * groups)
@@ -240,38 +262,41 @@ def _piece(entry: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: i
     keeps, rounded = entry[_OUT] != 0, entry[_ROUNDED]
     data = _image(entry[_DATA], batch, entry[_ROWS], entry[_LINE], entry[_CHANNELS])
     out = _image(entry[_OUT] if keeps else rounded, batch, entry[_HIGH], entry[_BROAD], entry[_OUTS])
-    adds = entry[_RESIDUAL] != 0
     residual = _image(entry[_RESIDUAL], batch, entry[_HIGH], entry[_BROAD], entry[_OUTS])
     bias = row_at(entry[_BIAS], entry[_OUTS] if entry[_BIAS] else 0)
     low = row_at(limits.ctypes.data, 2 if entry[_CLAMPS] else 0)
-    groups, depth, place = entry[_GROUPS], entry[_DEPTH], entry[_PANELS]
+    groups, depth, place, begin = entry[_GROUPS], entry[_DEPTH], entry[_PANELS], 0
     shape = (entry[_COUNT], entry[_TAPS], entry[_WIDTH])
-    after = (adds, low, keeps, rounded)
+    if entry[_BY_PANELS]:
+        begin, shape = first, (last - first, entry[_TAPS], entry[_WIDTH])
+        first, last = 0, batch * entry[_HIGH] * entry[_BROAD]
+    skipped = begin * entry[_TAPS] * entry[_WIDTH]
+    after = (entry[_ADDS], low, keeps, rounded)
     if entry[_FORM] == _FLOATS:
-        panels = array_at(floats_at(place), shape)
-        _convolve(panels, data, bias, residual, out, geometry, groups, depth, after, first, last)
+        panels = array_at(floats_at(place + 4 * skipped), shape)
+        _convolve(panels, data, bias, residual, out, geometry, groups, depth, after, begin, first, last)
     elif entry[_FORM] == _SHORTS:
-        shorts = array_at(shorts_at(place), shape)
-        _convolve(shorts, data, bias, residual, out, geometry, groups, depth, after, first, last)
+        shorts = array_at(shorts_at(place + 2 * skipped), shape)
+        _convolve(shorts, data, bias, residual, out, geometry, groups, depth, after, begin, first, last)
     elif entry[_FORM] == _PAIRS:
-        pairs = array_at(words_at(place), shape)
-        _convolve(pairs, data, bias, residual, out, geometry, groups, depth, after, first, last)
+        pairs = array_at(words_at(place + 4 * skipped), shape)
+        _convolve(pairs, data, bias, residual, out, geometry, groups, depth, after, begin, first, last)
     elif HALVES:  # else there are none, and the processor has no instruction that the code for them needs
-        halves = array_at(halves_at(place), shape)
-        _convolve(halves, data, bias, residual, out, geometry, groups, depth, after, first, last)
+        halves = array_at(halves_at(place + 2 * skipped), shape)
+        _convolve(halves, data, bias, residual, out, geometry, groups, depth, after, begin, first, last)
 
 
-_After = tuple[bool, np.ndarray, bool, int]
+_After = tuple[int, np.ndarray, bool, int]
 """The arguments of ``convolve`` from ``adds`` to ``rounded``."""
 
 
 @contracted
 def _convolve(
     panels: np.ndarray, data: np.ndarray, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
-    geometry: np.ndarray, groups: int, depth: int, after: _After, first: int, last: int,
+    geometry: np.ndarray, groups: int, depth: int, after: _After, begin: int, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Compute windows with panels of any form. See ``convolve`` for the other arguments."""
+    """Compute windows with panels of any form, of which the first has the number ``begin``. See ``convolve``."""
     if depth == 0:
         convolve_depthwise(data, panels, bias, residual, out, geometry, *after, first, last)
     else:
-        convolve(data, panels, bias, residual, out, geometry, groups, depth, *after, first, last)
+        convolve(data, panels, bias, residual, out, geometry, groups, depth, *after, begin * WIDTH, first, last)

@@ -1,13 +1,14 @@
 """A block of windows whose results stay in registers, as LLVM code: for convolutions and poolings, channels last.
 
-A block has ``ROWS`` windows and up to ``VECTORS`` vectors of output channels. The elements of the windows are found
+A block has up to ``ROWS`` windows and ``VECTORS`` vectors of output channels. The elements of the windows are found
 through a table of addresses, one for each window and tap, so that nothing is copied: strides, dilations and pads change
 the table alone. Bias, residual and clamp are applied before the results leave the registers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +19,17 @@ from irrun.fast.block import FORMS, SECOND_LEVEL, SHORTS, WIDTH, Form, at, fetch
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS
 
-__all__ = ["AVERAGE", "DENSE", "DEPTHWISE", "MAXIMUM", "in_pairs", "window_block"]
+__all__ = [
+    "ADDED",
+    "ADDED_IN_BF16",
+    "ADDED_ROUNDED",
+    "AVERAGE",
+    "DENSE",
+    "DEPTHWISE",
+    "MAXIMUM",
+    "in_pairs",
+    "window_block",
+]
 
 DENSE: Final = 0
 """Each element of a window is multiplied by a row of weights, which has an element for each output channel."""
@@ -27,6 +38,13 @@ DEPTHWISE: Final = 1
 the elements are bf16: see ``in_pairs``."""
 MAXIMUM: Final = 2
 AVERAGE: Final = 3
+
+ADDED: Final = 1
+"""A residual of f32 is added."""
+ADDED_ROUNDED: Final = 2
+"""A residual of f32 is rounded to bf16 and added."""
+ADDED_IN_BF16: Final = 3
+"""A residual of bf16 is added. Half of the column is then added to its address."""
 
 _F32: Final = ir.FloatType()
 _I16: Final = ir.IntType(16)
@@ -64,24 +82,25 @@ class _Arguments:
 
 
 def _window_block(
-    context: Any, kind: Any, vectors: Any, weights: Any, table: Any, taps: Any, depth: Any, b: Any, targets: Any,
-    shift: Any, column: Any, last: Any, bias: Any, adds: Any, clamps: Any, low: Any, high: Any, keeps: Any,
-    rounds: Any, ahead: Any, pace: Any,
+    context: Any, kind: Any, vectors: Any, windows: Any, weights: Any, table: Any, taps: Any, depth: Any, b: Any,
+    targets: Any, shift: Any, column: Any, last: Any, bias: Any, adds: Any, clamps: Any, low: Any, high: Any,
+    keeps: Any, rounds: Any, ahead: Any, pace: Any,
 ) -> Any:  # fmt: skip
-    """Compute ``ROWS`` windows for ``vectors`` vectors of output channels.
+    """Compute ``windows`` windows for ``vectors`` vectors of output channels, or more windows, up to ``ROWS``.
 
-    ``kind`` is a literal, ``vectors`` is 1 to ``VECTORS``. ``weights`` is an array of which only the dtype matters: see
-    ``FORMS``. ``table`` is the address of i64 [taps, ROWS]: the address at which each window has its elements for a
-    tap. ``shift`` is added to all of them. A dense window has ``depth`` > 0 elements there, the other kinds a channel
-    for each output.
+    ``kind`` is a literal, ``windows`` is 1 to ``ROWS``, ``vectors`` 1 to ``VECTORS``. ``weights`` is an array of which
+    only the dtype matters: see ``FORMS``. ``table`` is the address of i64 [taps, ROWS]: the address at which each
+    window has its elements for a tap. ``shift`` is added to all of them. A dense window has ``depth`` > 0 elements
+    there, the other kinds a channel for each output.
     ``b`` is the address of the weights: a row of ``VECTORS`` vectors for each element of a dense window, or for each
     tap of a depthwise one, or for each two taps.
 
     ``targets`` is the address of i64 [ROWS, 3]: the addresses of the results of each window, of the residual, which is
-    added if ``adds``, and of the results rounded to bf16 or, for averages, of the factor of the sum. ``column`` is
-    added to the first two, half of it to that of rounded results. The last vector has ``last`` channels, 1 to
-    ``VECTOR``. ``bias`` is the address of a number for each channel of the block, or 0. If ``clamps``, results below
-    ``low`` or above ``high`` become these; NaN stays. Results are stored if ``keeps``, rounded ones if ``rounds``.
+    added, and of the results rounded to bf16 or, for averages, of the factor of the sum. ``column`` is added to the
+    first two, half of it to that of rounded results. ``adds`` says how the residual is added: 0, or ``ADDED``, with
+    pairs also ``ADDED_ROUNDED`` or ``ADDED_IN_BF16``. The last vector has ``last`` channels, 1 to ``VECTOR``. ``bias``
+    is the address of a number for each channel of the block, or 0. If ``clamps``, results below ``low`` or above
+    ``high`` become these; NaN stays. Results are stored if ``keeps``, rounded ones if ``rounds``.
 
     At each element of a dense window whose block has ``VECTORS`` vectors, the processor fetches a line of memory into
     its second-level cache: first at the address ``ahead``, then ``pace`` bytes further each time.
@@ -89,17 +108,25 @@ def _window_block(
     how, form = literal(kind), FORMS[weights.dtype.name]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        _, vectors, windows, _, *others = arguments
         for count in range(1, VECTORS + 1):
-            with builder.if_then(builder.icmp_signed("==", arguments[1], int64(count))):
-                _Block(builder, how, count, form, _Arguments(*arguments[3:])).emit()
+            heights = _HEIGHTS if how == DENSE and count == VECTORS else (ROWS,)
+            with builder.if_then(builder.icmp_signed("==", vectors, int64(count))):
+                for least, most in zip((0, *heights), heights):
+                    above = builder.icmp_signed(">", windows, int64(least))
+                    with builder.if_then(builder.and_(above, builder.icmp_signed("<=", windows, int64(most)))):
+                        _Block(builder, how, (most, count), form, _Arguments(*others)).emit()
         return context.get_dummy_value()
 
     numbers = (
         table, taps, depth, b, targets, shift, column, last, bias, adds, clamps, low, high, keeps, rounds, ahead, pace
     )  # fmt: skip
-    return types.void(kind, types.int64, weights, *numbers), generate
+    return types.void(kind, types.int64, types.int64, weights, *numbers), generate
 
 
+_HEIGHTS: Final = (1, 2, 4, ROWS)
+"""The windows of a dense block of ``VECTORS`` vectors. Pictures of 49 or 196 windows leave one or four of them to the
+last block."""
 window_block: Final[Callable[..., None]] = emitted(_window_block, prefer_literal=True)
 
 
@@ -136,9 +163,9 @@ def in_pairs(weights: np.ndarray) -> np.ndarray:
 class _Block:
     """Emits one block. The sums are variables on the stack, which LLVM moves to registers."""
 
-    def __init__(self, builder: Any, kind: int, vectors: int, form: Form, arguments: _Arguments) -> None:
+    def __init__(self, builder: Any, kind: int, shape: tuple[int, int], form: Form, arguments: _Arguments) -> None:
         self.builder, self.kind, self.form, self.of = builder, kind, form, arguments
-        self.count = vectors
+        self.rows, self.count = shape
         places = ir.Constant(ir.VectorType(_I64, VECTOR), list(range(VECTOR)))
         lanes = builder.insert_element(ir.Constant(places.type, ir.Undefined), arguments.last, ir.Constant(_I32, 0))
         every = ir.Constant(ir.VectorType(_I32, VECTOR), [0] * VECTOR)
@@ -151,12 +178,23 @@ class _Block:
 
     def emit(self) -> None:
         start = ir.Constant(_FLOATS, [float("-inf") if self.kind == MAXIMUM else 0.0] * VECTOR)
-        sums = [[cgutils.alloca_once(self.builder, _FLOATS) for _ in range(self.count)] for _ in range(ROWS)]
+        sums = [[cgutils.alloca_once(self.builder, _FLOATS) for _ in range(self.count)] for _ in range(self.rows)]
         for row in sums:
             for sum in row:
                 self.builder.store(start, sum)
+        if self.kind == DENSE:
+            with self.if_biased() as bias:
+                for row in sums:
+                    for sum, number in zip(row, bias):
+                        self.builder.store(number, sum)
         self.accumulate(sums)
         self.finish(sums)
+
+    @contextmanager
+    def if_biased(self) -> Iterator[list[ir.Value]]:
+        """Emit code for the case that there is a bias, whose vectors this yields."""
+        with self.builder.if_then(self.builder.icmp_signed("!=", self.of.bias, int64(0))):
+            yield [self.read(self.of.bias, n) for n in range(self.count)]
 
     def accumulate(self, sums: _Vectors) -> None:
         """Add what each tap contributes to the sums, or compare it with them."""
@@ -171,7 +209,8 @@ class _Block:
         with cgutils.for_range(builder, of.taps) as tap:
             entries = builder.add(of.table, builder.mul(tap.index, int64(8 * ROWS)))
             begins = [
-                builder.add(builder.load(at(builder, entries, int64(8 * row), _I64)), of.shift) for row in range(ROWS)
+                builder.add(builder.load(at(builder, entries, int64(8 * row), _I64)), of.shift)
+                for row in range(self.rows)
             ]
             if self.kind == DENSE:
                 with cgutils.for_range(builder, of.depth) as k:
@@ -213,7 +252,7 @@ class _Block:
         Two vectors of channels under one tap and under the next one are interleaved.
         """
         builder, of, count = self.builder, self.of, -(-self.count // 2)
-        totals = [[cgutils.alloca_once(builder, _FLOATS) for _ in range(2 * count)] for _ in range(ROWS)]
+        totals = [[cgutils.alloca_once(builder, _FLOATS) for _ in range(2 * count)] for _ in range(self.rows)]
         for row in totals:
             for total in row:
                 builder.store(ir.Constant(_FLOATS, [0.0] * VECTOR), total)
@@ -252,23 +291,28 @@ class _Block:
         builder, of = self.builder, self.of
         targets = [
             [builder.load(at(builder, of.targets, int64(8 * (3 * row + n)), _I64)) for n in range(3)]
-            for row in range(ROWS)
+            for row in range(self.rows)
         ]
         if self.kind == AVERAGE:
             for row, (_, _, factor) in zip(sums, targets):
                 share = repeated(builder, builder.load(at(builder, factor, int64(0), _F32), align=4))
                 for sum in row:
                     builder.store(builder.fmul(builder.load(sum), share), sum)
-        with builder.if_then(builder.icmp_signed("!=", of.bias, int64(0))):
-            bias = [self.read(of.bias, n) for n in range(self.count)]
-            for row in sums:
-                for sum, number in zip(row, bias):
-                    builder.store(builder.fadd(builder.load(sum), number), sum)
-        with builder.if_then(builder.trunc(of.adds, ir.IntType(1))):
-            for row, (_, residual, _) in zip(sums, targets):
-                for n, sum in enumerate(row):
-                    number = self.read(builder.add(residual, of.column), n)
-                    builder.store(builder.fadd(builder.load(sum), number), sum)
+        if self.kind != DENSE:
+            with self.if_biased() as bias:
+                for row in sums:
+                    for sum, number in zip(row, bias):
+                        builder.store(builder.fadd(builder.load(sum), number), sum)
+        how = [(ADDED, of.column, self.read)]
+        if self.form is FORMS["uint32"]:
+            half = builder.lshr(of.column, int64(1))
+            how += [(ADDED_ROUNDED, of.column, self.read_rounded), (ADDED_IN_BF16, half, self.read_bf16)]
+        for number, column, read in how:
+            with builder.if_then(builder.icmp_signed("==", of.adds, int64(number))):
+                for row, (_, residual, _) in zip(sums, targets):
+                    for n, sum in enumerate(row):
+                        added = builder.fadd(builder.load(sum), read(builder.add(residual, column), n))
+                        builder.store(added, sum)
         with builder.if_then(builder.trunc(of.clamps, ir.IntType(1))):
             for limit, sign in ((of.low, "<"), (of.high, ">")):
                 bound = repeated(builder, limit)
@@ -293,6 +337,23 @@ class _Block:
             return self.builder.load(place, align=4)
         load = self.function(f"llvm.masked.load.v{VECTOR}f32.p0", _FLOATS, _POINTER, _I32, _MASK, _FLOATS)
         return self.builder.call(load, [place, ir.Constant(_I32, 4), self.mask, ir.Constant(_FLOATS, [0.0] * VECTOR)])
+
+    def read_rounded(self, address: ir.Value, n: int) -> ir.Value:
+        """Return the vector ``n`` of a row, rounded to bf16, as f32."""
+        return self.wide(in_bf16(self.builder, self.read(address, n)))
+
+    def read_bf16(self, address: ir.Value, n: int) -> ir.Value:
+        """Return the vector ``n`` of a row of bf16 as f32. Lanes beyond the last channel are zeros."""
+        place = at(self.builder, address, int64(2 * VECTOR * n), SHORTS)
+        if n < self.count - 1:
+            return self.wide(self.builder.load(place, align=2))
+        load = self.function(f"llvm.masked.load.v{VECTOR}i16.p0", SHORTS, SHORTS.as_pointer(), _I32, _MASK, SHORTS)
+        nothing = ir.Constant(SHORTS, [0] * VECTOR)
+        return self.wide(self.builder.call(load, [place, ir.Constant(_I32, 2), self.mask, nothing]))
+
+    def wide(self, halves: ir.Value) -> ir.Value:
+        """Return a vector of bf16 as f32."""
+        return FORMS["int16"].widen(self.builder, [halves])[0]
 
     def read_halves(self, address: ir.Value, n: int) -> ir.Value:
         """Return two vectors of a row of bf16, the ``n``th two, as i16. Lanes beyond the last channel are zeros."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.fast.convolution.table_block import BEGIN, LEFT, TOP, find_taps
-from irrun.fast.convolution.window_block import DENSE, DEPTHWISE, window_block
+from irrun.fast.convolution.window_block import ADDED, ADDED_IN_BF16, DENSE, DEPTHWISE, window_block
 from irrun.fast.functions import contracted
 from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import address_of, longs_at
@@ -18,8 +18,9 @@ from irrun.kernels.convolution.windows import Axis
 
 __all__ = ["convolution_of", "each_table", "geometry_of", "multiply_windows"]
 
-_MAX_TABLE_WINDOWS: Final = 32 * ROWS
-"""The most windows whose addresses are in the table at once."""
+_MAX_TABLE_WINDOWS: Final = 36 * ROWS
+"""The most windows whose addresses are in the table at once. Each table reads all filters. A picture of 14 x 14 has 196
+windows, and one of 28 x 28 four times as many."""
 _MAX_TABLE_ADDRESSES: Final = 1 << 11
 """The most addresses in the table, so that it leaves most of the first-level cache to the data."""
 _OUTSIDE: Final = -(1 << 62)
@@ -40,63 +41,67 @@ def geometry_of(
 
 def convolution_of(
     data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray | None, out: np.ndarray,
-    geometry: np.ndarray, groups: int, depth: int, limits: np.ndarray,
+    geometry: np.ndarray, groups: int, depth: int, limits: np.ndarray, adds: int = ADDED,
 ) -> tuple[Callable[..., None], tuple[Any, ...]]:  # fmt: skip
-    """Return ``convolve``, or ``convolve_depthwise`` if ``depth`` is 0, and its arguments up to ``first``."""
-    adds, more = residual is not None, out if residual is None else residual
+    """Return ``convolve``, or ``convolve_depthwise`` if ``depth`` is 0, and its arguments up to ``first``.
+
+    A residual, f32, is added as ``adds`` says: see ``window_block``.
+    """
+    adds, more = 0 if residual is None else adds, out if residual is None else residual
     if not depth:
         return convolve_depthwise, (data, panels, bias, more, out, geometry, adds, limits, True, 0)
-    return convolve, (data, panels, bias, more, out, geometry, groups, depth, adds, limits, True, 0)
+    return convolve, (data, panels, bias, more, out, geometry, groups, depth, adds, limits, True, 0, 0)
 
 
 @compiled
 def convolve(
     data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
-    geometry: np.ndarray, groups: int, depth: int, adds: bool, limits: np.ndarray, keeps: bool, rounded: int,
-    first: int, last: int,
+    geometry: np.ndarray, groups: int, depth: int, adds: int, limits: np.ndarray, keeps: bool, rounded: int,
+    column: int, first: int, last: int,
 ) -> None:  # fmt: skip
     """Fill the windows ``first`` to ``last`` in ``out``, counted over batch, rows and columns, with a convolution.
 
     ``data`` (batch, rows, columns, in) and ``out`` (batch, rows, columns, out) are f32 and contiguous. ``geometry`` is
     that of ``geometry_of``. ``panels`` holds the filters of each group in panels, of which a row is a tap of an input
     channel. The window of a group sees ``depth`` elements at each tap. ``bias`` has an element for each output channel,
-    or none at all. If ``adds``, ``residual``, which has the shape of ``out``, is added. ``limits`` are the least and
-    the greatest result, or empty.
+    or none at all. ``residual``, which has the shape of ``out``, is added as ``adds`` says: see ``window_block``.
+    ``limits`` are the least and the greatest result, or empty. If ``column`` is not 0, there is one group, of which
+    the panels begin there: only their columns are filled.
 
     ``rounded`` is the address of the results rounded to bf16, two bytes each, or 0. Unless ``keeps``, these are the
     only ones, and of ``out`` only the shape matters.
     """
     nothing = np.zeros(data.shape[3] + depth, np.float32)
-    more = (panels, bias, groups, depth, adds, limits, keeps, rounded)
+    more = (panels, bias, groups, depth, adds, limits, keeps, rounded, column, residual)
     each_table(_convolve_table, data, nothing, out, residual, geometry, first, last, more)
 
 
 @contracted
 def _convolve_table(
-    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, blocks: int, more: Any
+    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, count: int, more: Any
 ) -> None:
     """Convolve the windows of a table."""
-    panels, bias, groups, depth, adds, limits, keeps, rounded = more
-    _aim_rounded(out, rounded, blocks, targets)
+    panels, bias, groups, depth, adds, limits, keeps, rounded, column, residual = more
+    _aim_in_bf16(out, residual, adds, rounded, count, targets)
     outs, ins, each = out.shape[3] // groups, data.shape[3] // groups, len(panels) // groups
     for group in range(groups):
+        begin = 4 * (group * outs + column)
         multiply_windows(
-            panels[group * each : (group + 1) * each], table, targets, blocks, depth, outs, 4 * group * ins,
-            4 * group * outs, address_of(bias) + 4 * group * outs if bias.size else 0, adds, limits, keeps,
-            rounded != 0,
+            panels[group * each : (group + 1) * each], table, targets, count, depth, outs - column, 4 * group * ins,
+            begin, address_of(bias) + begin if bias.size else 0, adds, limits, keeps, rounded != 0,
         )  # fmt: skip
 
 
 @compiled
 def multiply_windows(
-    panels: np.ndarray, table: np.ndarray, targets: np.ndarray, blocks: int, depth: int, outs: int, shift: int,
-    column: int, bias: int, adds: bool, limits: np.ndarray, keeps: bool, rounds: bool,
+    panels: np.ndarray, table: np.ndarray, targets: np.ndarray, count: int, depth: int, outs: int, shift: int,
+    column: int, bias: int, adds: int, limits: np.ndarray, keeps: bool, rounds: bool,
 ) -> None:  # fmt: skip
-    """Multiply the windows of the first ``blocks`` blocks by panels that have ``outs`` columns.
+    """Multiply the first ``count`` windows by panels that have ``outs`` columns.
 
     See ``window_block`` for the other arguments. ``limits`` are the least and the greatest result, or empty.
     """
-    taps, clamps = table.shape[1], limits.size == 2
+    taps, blocks, clamps = table.shape[1], -(-count // ROWS), limits.size == 2
     low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
     # each block has the processor fetch a part of the next panel
     size, row = panels.strides[0], panels.strides[1]
@@ -110,34 +115,34 @@ def multiply_windows(
             entries = address_of(table) + block * table.strides[0]
             rows = address_of(targets) + block * targets.strides[0]
             window_block(
-                DENSE, vectors, panels, entries, taps, depth, b, rows, shift, place, tail, added, adds, clamps, low,
-                high, keeps, rounds, b + size + block * pace * (size // row), pace,
+                DENSE, vectors, min(ROWS, count - block * ROWS), panels, entries, taps, depth, b, rows, shift, place,
+                tail, added, adds, clamps, low, high, keeps, rounds, b + size + block * pace * (size // row), pace,
             )  # fmt: skip
 
 
 @compiled
 def convolve_depthwise(
     data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
-    geometry: np.ndarray, adds: bool, limits: np.ndarray, keeps: bool, rounded: int, first: int, last: int,
+    geometry: np.ndarray, adds: int, limits: np.ndarray, keeps: bool, rounded: int, first: int, last: int,
 ) -> None:  # fmt: skip
     """Fill windows of ``out`` as ``convolve`` does, with a filter of its own for each channel.
 
     A row of a panel is a tap. If it is a pair of two taps (see ``in_pairs``), ``data`` is rounded to bf16.
     """
-    nothing, more = np.zeros(data.shape[3], np.float32), (panels, bias, adds, limits, keeps, rounded)
+    nothing, more = np.zeros(data.shape[3], np.float32), (panels, bias, adds, limits, keeps, rounded, residual)
     each_table(_convolve_channels, data, nothing, out, residual, geometry, first, last, more)
 
 
 @contracted
 def _convolve_channels(
-    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, blocks: int, more: Any
+    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, count: int, more: Any
 ) -> None:
     """Convolve the windows of a table, channel by channel."""
-    panels, bias, adds, limits, keeps, rounded = more
-    _aim_rounded(out, rounded, blocks, targets)
+    panels, bias, adds, limits, keeps, rounded, residual = more
+    _aim_in_bf16(out, residual, adds, rounded, count, targets)
     taps, clamps = table.shape[1], limits.size == 2
     low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
-    for block in range(blocks):
+    for block in range(-(-count // ROWS)):
         entries = address_of(table) + block * table.strides[0]
         rows = address_of(targets) + block * targets.strides[0]
         for panel in range(len(panels)):
@@ -147,20 +152,26 @@ def _convolve_channels(
             added = address_of(bias) + column if bias.size else 0
             vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
             window_block(
-                DEPTHWISE, vectors, panels, entries, taps, 1, b, rows, shift, column, tail, added, adds, clamps,
+                DEPTHWISE, vectors, ROWS, panels, entries, taps, 1, b, rows, shift, column, tail, added, adds, clamps,
                 low, high, keeps, rounded != 0, 0, 0,
             )  # fmt: skip
 
 
 @contracted
-def _aim_rounded(out: np.ndarray, rounded: int, blocks: int, targets: np.ndarray) -> None:
-    """Aim at ``rounded`` the third address of windows that are in ``out``: that of their results in bf16."""
+def _aim_in_bf16(
+    out: np.ndarray, residual: np.ndarray, adds: int, rounded: int, count: int, targets: np.ndarray
+) -> None:
+    """Correct the addresses of the first ``count`` windows where bf16 is read or written, two bytes for each number.
+
+    These are the second one if residuals are in bf16, and the third one, that of results at ``rounded`` unless it is 0.
+    """
+    entries, begin, more = array_at(longs_at(address_of(targets)), targets.size), address_of(out), address_of(residual)
+    if adds == ADDED_IN_BF16:
+        for window in range(count):
+            entries[3 * window + 1] = more + (entries[3 * window + 1] - more >> 1)
     if rounded:
-        begin = address_of(out)
-        for block in range(blocks):
-            for row in range(ROWS):
-                into, nothing = targets[block, row, 0], targets[block, row, 2]
-                targets[block, row, 2] = nothing if into == nothing else rounded + (into - begin >> 1)
+        for window in range(count):
+            entries[3 * window + 2] = rounded + (entries[3 * window] - begin >> 1)
 
 
 @contracted
@@ -170,18 +181,20 @@ def each_table(
 ) -> None:  # fmt: skip
     """Make a table for some of the windows ``first`` to ``last`` at a time, and call ``compute`` with it.
 
-    ``compute(data, out, table, targets, top, blocks, more)`` fills the windows from ``top`` on, which take so many
-    ``blocks`` of the table. Pads are read from ``nothing``.
+    ``compute(data, out, table, targets, top, count, more)`` fills ``count`` windows from ``top`` on. The tables are of
+    nearly the same size. Pads are read from ``nothing``.
     """
     taps, rest = geometry[0] * geometry[1], np.zeros(out.shape[3], np.float32)
-    height = max(1, min(_MAX_TABLE_WINDOWS, _MAX_TABLE_ADDRESSES // taps) // ROWS) * ROWS
+    most = max(1, min(_MAX_TABLE_WINDOWS, _MAX_TABLE_ADDRESSES // taps) // ROWS)
+    blocks = -(-(last - first) // ROWS)
+    height = -(-blocks // max(1, -(-blocks // most))) * ROWS
     table = np.empty((height // ROWS, taps, ROWS), np.int64)
     targets = np.empty((height // ROWS, ROWS, 3), np.int64)
     for top in range(first, last, height):
         count = min(height, last - top)
         _find(data, geometry, top, count, address_of(nothing), table)
         _aim(out, residual, geometry, rest, top, count, targets)
-        compute(data, out, table, targets, top, -(-count // ROWS), more)
+        compute(data, out, table, targets, top, count, more)
 
 
 @compiled

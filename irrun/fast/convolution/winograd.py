@@ -109,8 +109,8 @@ def convolve_3x3(
             products_of[n // ROWS, n % ROWS] = address_of(products) + 4 * outs * n
         for n in range(values * values):
             multiply_windows(
-                panels[n], table, products_of, -(-count // ROWS), ins, outs, n * transformed.strides[0],
-                n * products.strides[0], 0, False, none, True, False,
+                panels[n], table, products_of, count, ins, outs, n * transformed.strides[0],
+                n * products.strides[0], 0, 0, none, True, False,
             )  # fmt: skip
         for n in range(count):
             image, strip = divmod((begin + n) // across, strips)

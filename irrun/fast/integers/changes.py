@@ -42,11 +42,12 @@ def convolve_bytes_changed(
 
 @contracted
 def _convolve_table(
-    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, blocks: int, more: Any
+    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, count: int, more: Any
 ) -> None:
     """Convolve the windows of a table."""
     panels, numbers, groups, outs, depth, which, beta, grids, highest = more
     taps, each = table.shape[1], len(panels) // groups
+    blocks = -(-count // ROWS)
     results, places = np.empty((blocks * ROWS, WIDTH), np.float32), np.empty((blocks * ROWS, 3), np.int64)
     for n in range(blocks * ROWS):
         places[n, 0] = address_of(results) + 4 * WIDTH * n

@@ -55,10 +55,10 @@ def _largest(data: np.ndarray, out: np.ndarray, geometry: np.ndarray, first: int
 
 @contracted
 def _largest_table(
-    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, blocks: int, more: Any
+    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, count: int, more: Any
 ) -> None:
     """Reduce the windows of a table."""
-    for block in range(blocks):
+    for block in range(-(-count // ROWS)):
         for row in range(ROWS):
             entries = address_of(table) + block * table.strides[0] + 8 * row
             _reduce(entries, table.shape[1], targets[block, row, 0], data.shape[3])

@@ -49,11 +49,11 @@ def convolve_bytes(
 
 @contracted
 def _convolve_table(
-    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, blocks: int, more: Any
+    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, count: int, more: Any
 ) -> None:
     """Convolve the windows of a table."""
     panels, numbers, groups, outs, depth, rounds, adds = more
-    taps, each = table.shape[1], len(panels) // groups
+    taps, each, blocks = table.shape[1], len(panels) // groups, -(-count // ROWS)
     for panel in range(len(panels)):
         group, part = divmod(panel, each)
         columns, column = min(WIDTH, outs - part * WIDTH), group * outs + part * WIDTH
@@ -94,12 +94,12 @@ def convolve_bytes_depthwise(
 
 @contracted
 def _convolve_channels(
-    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, blocks: int, more: Any
+    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, count: int, more: Any
 ) -> None:
     """Convolve the windows of a table, channel by channel."""
     panels, numbers, channels, rounds, adds = more
     taps = table.shape[1]
-    for block in range(blocks):
+    for block in range(-(-count // ROWS)):
         entries = address_of(table) + block * table.strides[0]
         rows = address_of(targets) + block * targets.strides[0]
         for panel in range(len(panels)):
