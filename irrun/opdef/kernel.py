@@ -73,7 +73,8 @@ class Request:
 
 Formula = tuple[str, *tuple[float, ...]]
 """What an element-wise kernel computes, where another kernel may compute it in its own pass: ``("add",)``,
-``("multiply",)``, or ``("clamp", least, greatest)``, in which NaN stays."""
+``("multiply",)``, ``("add rounded", number)``, which rounds the input of this number to bf16, or ``("clamp", least,
+greatest)``, in which NaN stays."""
 
 
 class Call(NamedTuple):
@@ -118,6 +119,8 @@ class Epilogue:
     """The least and the greatest result."""
     change: Change | None = None
     """Changes a part of the results."""
+    rounds: bool = False
+    """Whether the residual is rounded to bf16 first."""
 
 
 @dataclass(frozen=True, slots=True)

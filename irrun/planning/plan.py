@@ -164,6 +164,8 @@ class _Layers:
         self.in_integers = self.how.fuse and self.how.compiled and is_quantised(model) and has_integers()
         self.precisions = _precisions(model, ops) if self.how.rounds else {}
         self.widened: dict[object, int] = {}  # bytes of each matrix that kernels hold as f32
+        # the convolution in bf16 that gives an output, with a bias or without, by the output, as numbers in their order
+        self.convolved: dict[tuple[int, int], int] = {}
 
     def step(self, id: int) -> Step | None:
         """Return the step of a layer, or None if a run has nothing to compute: for a constant, for example."""
@@ -189,6 +191,8 @@ class _Layers:
             self.constants.unpack(layer, reads[number], stored)
             inputs = self.inputs(reads)
             kernel = self.kernel(layer, inputs, len(writes), precision)
+        number = self.residual(id, inputs, precision if kernel is not UNCHOSEN else "f32")
+        kernel = kernel if number is None else requests.adding_rounded(kernel, number)
         dynamic = op.checked and self.may_be_refused(inputs, writes)
         return Step(
             layer, op, kernel, reads, writes, dynamic, more, self.bodies[id], (layer,), updates=self.updates(id),
@@ -228,6 +232,26 @@ class _Layers:
                 return precision
         return "f32"
 
+    def residual(self, id: int, inputs: Inputs, precision: Operands) -> int | None:
+        """Return the number of the input that an Add rounds to bf16, or None.
+
+        It is what is added to a convolution in bf16 and has the same shape. Of two convolutions, it is the first one.
+        """
+        op, feeds, known = self.ops[id], self.model.feeds[id], self.convolved
+        if precision == "bf16" and op.type in _CONVOLUTIONS:
+            known[id, 0] = len(known)
+        if op.type != "Add" or not known:
+            return None
+        first, second = ((-1 if feed is None else known.get(feed, -1)) for feed in feeds)
+        own = 0 if first > second else 1
+        feed, other, value, added = feeds[own], feeds[1 - own], inputs[own], inputs[1 - own]
+        if feed not in known or other is None or len(self.model.readers[feed]) > 1 or value is None or added is None:
+            return None
+        if self.precisions.get(other[0]) == "bf16":  # a bias
+            known[id, 0] = known[feed]
+            return None
+        return 1 - own if value.shape.is_static and value.shape == added.shape and added.type.name == "f32" else None
+
     def kernel(self, layer: Layer, inputs: Inputs, outputs: int, precision: Operands) -> Kernel:
         """Return the kernel of a layer. Raises ModelError (IR603) if the operation fails to choose one."""
         op = self.ops[layer.id]
@@ -260,6 +284,11 @@ class _Layers:
         outputs = [self.values[write] for write in writes]
         unknown = any(v.type.kind == "dynamic" or not v.shape.is_static for v in (*present, *outputs))
         return unknown or any(_may_be_shape(v) for v in present)
+
+
+_CONVOLUTIONS: Final = {
+    "Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData",
+}  # fmt: skip
 
 
 def _precisions(model: Model, ops: Mapping[int, Op]) -> Mapping[int, Operands]:

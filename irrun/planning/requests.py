@@ -17,7 +17,7 @@ from irrun.kernels.matmul import ConstantForm
 from irrun.opdef import CHANNELS_LAST, ORDER, AxisRole, Joins, Kernel, Op, Operands, Request, Value
 from irrun.planning.groups import in_groups
 
-__all__ = ["channels_last_kernel", "defining_kernel", "kernel"]
+__all__ = ["adding_rounded", "channels_last_kernel", "defining_kernel", "kernel"]
 
 
 def kernel(
@@ -93,6 +93,12 @@ def _late(kernel: Kernel | None, make: Callable[[], Kernel | None]) -> Kernel | 
 
     packing, name = replace(kernel.packing, create=made), f"{kernel.algorithm}, bf16" if kernel.algorithm else "bf16"
     return replace(kernel, call=call, algorithm=name, packing=packing, joins=Joins())
+
+
+def adding_rounded(kernel: Kernel, number: int) -> Kernel:
+    """Return the kernel of an Add that rounds the input ``number`` to bf16."""
+    formula = ("add rounded", number) if kernel.joins.formula == ("add",) else None
+    return replace(_rounding(kernel, (number,), "bf16", {}), algorithm=kernel.algorithm, joins=Joins(formula))
 
 
 # ---------------------------------------------------------------------------------------------

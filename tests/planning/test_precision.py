@@ -239,20 +239,20 @@ def test_depthwise_ones_one_after_the_other(way: str, channels: int) -> None:
 
 @pytest.mark.parametrize("batch", [0, 3])
 def test_convolutions_one_after_the_other(way: str, batch: int) -> None:
-    """Each value is rounded where a convolution reads it, but not where it is added."""
+    """Each value is rounded where a convolution reads it, and where it is added to one."""
     data = integers(batch, 6, 8, 9)
-    one, two, three = integers(1, 12, 6, 3, 3, most=2), integers(12, 1, 1, 3, 3, most=1), integers(1, 12, 12, 1, 1)
+    one, two, three = (
+        integers(1, 12, 6, 3, 3, most=2), integers(12, 1, 1, 3, 3, most=1), integers(1, 12, 12, 1, 1, most=1)
+    )  # fmt: skip
     pad, alone = ([1, 1], [1, 1], [1, 1]), ([1, 1], [1, 1], [0, 0])
     x = b.parameter([batch, 6, 8, 9], "f32")
     first = b.Relu(node(b.Convolution, x, one[0], *pad))
     deep = node(b.GroupConvolution, first, two, *pad)
-    then = b.Add(node(b.Convolution, first, three[0] / 600, *alone), first)
+    then = b.Add(node(b.Convolution, first, three[0], *alone), first)
     result = run(inside(b.Add(deep, then)), way, data)
     between = np.maximum(convolved(in_bf16(data), one, *pad), 0)
-    expected = convolved(in_bf16(between), two, *pad) + between
-    expected += convolved(in_bf16(between), in_bf16(three / 600), *alone)
-    scale = convolved(between, np.abs(three) / 600, *alone) + convolved(between, np.abs(two), *pad) + between
-    assert (np.abs(result - expected) <= 2**-21 * scale).all()
+    then = convolved(in_bf16(between), three, *alone) + in_bf16(between)
+    np.testing.assert_array_equal(result, convolved(in_bf16(between), two, *pad) + in_bf16(then))
     if batch:
         assert (in_bf16(between) != between).mean() > 0.3
 
@@ -260,7 +260,7 @@ def test_convolutions_one_after_the_other(way: str, batch: int) -> None:
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("channels", [(6, 12, 70, 12), (6, 7, 9, 12), (1, 2, 80, 3)])
 def test_results_that_only_convolutions_read(way: str, batch: int, channels: tuple[int, ...]) -> None:
-    """The result of each convolution is rounded, also where it is written in bf16 alone, and added as it is."""
+    """The result of each convolution is rounded, also where it is written in bf16 alone."""
     data = integers(batch, channels[0], 9, 8)
     x = b.parameter(list(data.shape), "f32")
     alone, pad = ([1, 1], [1, 1], [0, 0]), ([1, 1], [1, 1], [1, 1])
@@ -276,7 +276,26 @@ def test_results_that_only_convolutions_read(way: str, batch: int, channels: tup
     between = np.maximum(convolved(in_bf16(data), first, *alone), 0)
     between = convolved(in_bf16(between), second, *pad)
     between = convolved(in_bf16(between), third, *alone)
-    np.testing.assert_array_equal(result, convolved(in_bf16(between), last, *alone) + between)
+    np.testing.assert_array_equal(result, convolved(in_bf16(between), last, *alone) + in_bf16(between))
+
+
+@pytest.mark.parametrize("groups", [1, 9])
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_residuals(way: str, groups: int, swapped: bool, bias: bool) -> None:
+    """What is added to a convolution is rounded, and so is the first one of two; a bias is not."""
+    data, added, numbers = integers(2, 9, 7, 8), integers(2, 9, 7, 8, most=9999), integers(1, 9, 1, 1, most=9999)
+    one, two = (integers(groups, 9 // groups, 9 // groups, 3, 3, most=1) for _ in range(2))
+    x, y, pad = b.parameter([2, 9, 7, 8], "f32"), b.parameter([2, 9, 7, 8], "f32"), ([1, 1], [1, 1], [1, 1])
+    kind = b.Convolution if groups == 1 else b.GroupConvolution
+    first, second = (node(kind, x, filters[0] if groups == 1 else filters, *pad) for filters in (one, two))
+    first = b.Add(first, numbers) if bias else first
+    sums = [convolved(in_bf16(data), filters, *pad) for filters in (one, two)]
+    sums[0] += numbers if bias else 0
+    result = run(inside(b.Relu(b.Add(y, first) if swapped else b.Add(first, y))), way, data, added)
+    np.testing.assert_array_equal(result, np.maximum(sums[0] + in_bf16(added), 0))
+    np.testing.assert_array_equal(run(inside(b.Add(first, second)), way, data), in_bf16(sums[0]) + sums[1])
+    assert (in_bf16(added) != added).mean() > 0.3
 
 
 # ---------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from irrun.fast.machine.sharing import share
 from irrun.fast.panels import after, multiply_part
 from irrun.fast.precision.bf16 import round_rows, words
 from irrun.fast.product import PackedMatrix, RoundedMatrix
+from irrun.kernels.cast import rounded_to_bf16
 from irrun.kernels.convolution.planes import Filters
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.matmul import ConstantForm
@@ -53,6 +54,7 @@ def line(filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operan
                 padded, (axis.out, axis.kernel * held), (4 * axis.stride * held, 4), writeable=False
             )
             more = None if residual is None else np.ascontiguousarray(residual.swapaxes(1, 2))
+            more = rounded_to_bf16(more) if more is not None and epilogue is not None and epilogue.rounds else more
             for n, image in enumerate(data[..., kept]):
                 _fill(image, padded[places], rounds)
                 added = None if more is None else more[n]

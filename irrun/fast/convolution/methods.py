@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from irrun.fast.convolution.bands import Stage, chained
-from irrun.fast.convolution.window_block import in_pairs
+from irrun.fast.convolution.window_block import ADDED, ADDED_ROUNDED, in_pairs
 from irrun.fast.convolution.windows import convolution_of, geometry_of
 from irrun.fast.convolution.winograd import TransformedFilters, convolve_3x3
 from irrun.fast.machine.memory import data_address
@@ -138,6 +138,25 @@ def _side_by_side(matrices: np.ndarray) -> np.ndarray:
     return whole.reshape(rows, -1)
 
 
+class _After(NamedTuple):
+    """What a kernel computes of its results: ``clamp(result + bias + residual)``."""
+
+    bias: np.ndarray
+    """A number for each channel, or none at all."""
+    limits: np.ndarray
+    """The least and the greatest result, or none at all."""
+    adds: int
+    """How the residual is added: see ``window_block``."""
+
+    @staticmethod
+    def of(epilogue: Epilogue | None) -> _After:
+        """Return what an epilogue says."""
+        epilogue = Epilogue() if epilogue is None else epilogue
+        bias = _NO_NUMBERS if epilogue.bias is None else epilogue.bias
+        limits = _NO_NUMBERS if epilogue.limits is None else np.array(epilogue.limits, np.float32)
+        return _After(bias, limits, (ADDED_ROUNDED if epilogue.rounds else ADDED) if epilogue.residual else 0)
+
+
 class _Method:
     """A convolution of data of a known geometry."""
 
@@ -153,19 +172,18 @@ class _Method:
         self.limit = limit_of(filters.source)
 
     def fill(
-        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
-        limits: np.ndarray, on_tile_ready: OnTileReady,
+        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: _After,
+        on_tile_ready: OnTileReady,
     ) -> None:  # fmt: skip
-        """Fill ``out`` with ``clamp(convolution + bias + residual)``. All arrays are contiguous.
+        """Fill ``out`` with the convolution and what comes ``after`` it. All arrays are contiguous.
 
-        ``bias`` and ``limits`` may be empty. Tiles of ``out`` are reported to ``on_tile_ready``.
+        Tiles of ``out`` are reported to ``on_tile_ready``.
         """
         raise NotImplementedError
 
     def kernel(self, epilogue: Epilogue | None = None) -> Kernel:
         """Return the kernel, which also computes ``epilogue``."""
-        bias = _NO_NUMBERS if epilogue is None or epilogue.bias is None else epilogue.bias
-        limits = _NO_NUMBERS if epilogue is None or epilogue.limits is None else np.array(epilogue.limits, np.float32)
+        after = _After.of(epilogue)
         change = None if epilogue is None else epilogue.change
 
         def call(
@@ -173,18 +191,17 @@ class _Method:
         ) -> np.ndarray:  # fmt: skip
             whole = np.empty(self.shape, np.float32) if out is None else out
             data = [np.ascontiguousarray(array) for array in arrays[: self.parts]]
-            more = np.ascontiguousarray(arrays[self.parts + 1]) if adds else None
+            more = np.ascontiguousarray(arrays[self.parts + 1]) if after.adds else None
             if not whole.size:
                 return whole
             # without Python between them, threads compute the convolution, and then what follows
             apart = on_tile_ready is ignore_tile and shared(self.flops, natively=True)
             report = on_tile_ready if apart else changing(change, whole, on_tile_ready)
-            self.fill(data, whole, more, bias, limits, report)
+            self.fill(data, whole, more, after, report)
             if apart and change is not None:
                 change(whole)
             return whole
 
-        adds = epilogue is not None and epilogue.residual
         return Kernel(
             call,
             f"{self.name}, channels last",
@@ -195,11 +212,11 @@ class _Method:
                 with_epilogue=self.kernel if epilogue is None else None,
                 chain=chained,
                 in_parts=self.in_parts,
-                stages=() if change is not None else self.stages(bias, limits, adds),
+                stages=() if change is not None else self.stages(after),
             ),
         )
 
-    def stages(self, bias: np.ndarray, limits: np.ndarray, adds: bool) -> tuple[Stage, ...]:
+    def stages(self, after: _After) -> tuple[Stage, ...]:
         """Return the convolution as a stage of a chain of convolutions, if it can be one."""
         return ()
 
@@ -220,29 +237,30 @@ class _Phase:
     """The number of windows along rows and columns."""
 
     def fill(
-        self, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
-        limits: np.ndarray, index: Index,
+        self, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, after: _After,
+        index: Index,
     ) -> None:  # fmt: skip
         """Fill the windows at ``index`` (images, rows of windows). For the other arguments, see ``_Method.fill``."""
         (images, rows), (high, broad) = index, self.windows
         first = (images.start * high + min(rows.start, high)) * broad
         last = ((images.stop - 1) * high + min(rows.stop, high)) * broad
-        function, arguments = self._call(groups, data, out, residual, bias, limits)
+        function, arguments = self._call(groups, data, out, residual, after)
         function(*arguments, first, last)
 
     def fill_all(
-        self, work: int, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
-        limits: np.ndarray,
+        self, work: int, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, after: _After,
     ) -> None:  # fmt: skip
         """Fill all windows, which takes so much ``work``. For the other arguments, see ``_Method.fill``."""
-        function, arguments = self._call(groups, data, out, residual, bias, limits)
+        function, arguments = self._call(groups, data, out, residual, after)
         share(function, len(data) * math.prod(self.windows), work, *arguments, unit=ROWS)
 
     def _call(
-        self, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
-        limits: np.ndarray,
+        self, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, after: _After,
     ) -> Any:  # fmt: skip
-        return convolution_of(data, self.filters.panels, bias, residual, out, self.geometry, groups, self.depth, limits)
+        bias, limits, adds = after
+        return convolution_of(
+            data, self.filters.panels, bias, residual, out, self.geometry, groups, self.depth, limits, adds
+        )
 
 
 class _Direct(_Method):
@@ -274,16 +292,16 @@ class _Direct(_Method):
         self.depth = 0 if alone else words(filters.ins) if rounds else filters.ins
         self.name = ("compiled depthwise" if alone else "compiled") + (" in bf16" if rounds else "")
 
-    def stages(self, bias: np.ndarray, limits: np.ndarray, adds: bool) -> tuple[Stage, ...]:
+    def stages(self, after: _After) -> tuple[Stage, ...]:
         if self.joins:
             return ()
         (phase,) = self.phases
         panels, channels = phase.filters.panels, self.shape[3]
-        return (Stage(self.axes, panels, self.groups, phase.depth, channels, bias, limits, int(adds), self.rounded),)
+        return (Stage(self.axes, panels, self.groups, phase.depth, channels, *after, self.rounded),)
 
     def fill(
-        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
-        limits: np.ndarray, on_tile_ready: OnTileReady,
+        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: _After,
+        on_tile_ready: OnTileReady,
     ) -> None:  # fmt: skip
         (batch, high, broad, channels), step, (seen,) = out.shape, self.step, data
         seen = with_pads(seen, *self.axes) if self.joins else seen
@@ -291,7 +309,7 @@ class _Direct(_Method):
 
         def part(index: Index) -> None:
             for phase in self.phases:
-                phase.fill(self.groups, seen, out, residual, bias, limits, index)
+                phase.fill(self.groups, seen, out, residual, after, index)
             images, rows = index
             lines = slice(rows.start * step, min(rows.stop * step, high))
             on_tile_ready((images, lines, slice(0, broad), slice(0, channels)))
@@ -299,7 +317,7 @@ class _Direct(_Method):
         if on_tile_ready is ignore_tile:
             for phase in self.phases:
                 work = self.flops // len(self.phases)
-                phase.fill_all(work, self.groups, seen, out, residual, bias, limits)
+                phase.fill_all(work, self.groups, seen, out, residual, after)
             return
         count = -(-high // step)
         size = step * broad * channels * out.itemsize
@@ -340,7 +358,7 @@ class _Transposed(_Direct):
             self.phases.append(_Phase(packed, self.depth, geometry, (rows.out, line.out)))
         self.packed = sum(phase.filters.panels.nbytes for phase in self.phases)
 
-    def stages(self, bias: np.ndarray, limits: np.ndarray, adds: bool) -> tuple[Stage, ...]:
+    def stages(self, after: _After) -> tuple[Stage, ...]:
         return ()
 
 
@@ -371,10 +389,11 @@ class _Winograd(_Method):
         return parted.kernel()
 
     def fill(
-        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
-        limits: np.ndarray, on_tile_ready: OnTileReady,
+        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: _After,
+        on_tile_ready: OnTileReady,
     ) -> None:  # fmt: skip
         (batch, high, broad, channels), tile, (rows, line) = out.shape, self.tile, self.axes
+        bias, limits, _ = after
         more, strips = out if residual is None else residual, -(-high // tile)
         first, beside = (*data, _NO_CHANNELS)[:2]
         arguments = (
@@ -384,7 +403,7 @@ class _Winograd(_Method):
 
         def check(finite: bool, index: Index) -> None:
             if not finite:  # an infinity or NaN has spread over its whole tile
-                self._by_definition(data, out, None if residual is None else residual[index], bias, limits, index)
+                self._by_definition(data, out, None if residual is None else residual[index], after, index)
 
         def part(index: Index) -> None:
             images, cut = index
@@ -402,10 +421,11 @@ class _Winograd(_Method):
         each_block(part, (batch, strips), size, self.limit, work=self.flops, least=size)
 
     def _by_definition(
-        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, bias: np.ndarray,
-        limits: np.ndarray, index: Index,
+        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: _After,
+        index: Index,
     ) -> None:  # fmt: skip
         """Fill a part of ``out`` as ``fill`` does, with the defining kernel. ``residual`` is that of the part."""
+        bias, limits, _ = after
         first, elements = self.axes[0].part(index[1])
         seen = np.moveaxis(np.concatenate([part[index[0], elements] for part in data], -1), -1, 1)
         result = np.moveaxis(defined(seen, self.filters.filters(), (first, self.axes[1])), 1, -1)

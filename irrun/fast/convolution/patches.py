@@ -11,6 +11,7 @@ import numpy as np
 
 from irrun.base.thresholds import least
 from irrun.fast.product import packed_matrix
+from irrun.kernels.cast import rounded_to_bf16
 from irrun.kernels.convolution.planes import Filters
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Epilogue, Joins, Kernel, Operands, Packing
@@ -42,6 +43,7 @@ def patches(filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Ope
             rows = np.ascontiguousarray(seen.transpose(0, 2, 4, 1, 3, 5)).reshape(-1, packed.depth)
             result = np.empty((batch, high, broad, outs), np.float32)
             more = None if residual is None else np.ascontiguousarray(residual.transpose(0, 2, 3, 1)).reshape(-1, outs)
+            more = rounded_to_bf16(more) if more is not None and epilogue is not None and epilogue.rounds else more
             packed.multiply_shared(rows, result.reshape(-1, outs), epilogue, more)
             if epilogue is not None and epilogue.change is not None:
                 epilogue.change(result)

@@ -71,14 +71,15 @@ def _extended(
         return None
     if formula[0] == "clamp":
         return replace(epilogue, limits=(formula[1], formula[2]))
-    if formula[0] != "add" or other < 0 or values[other].type is not value.type:
+    rounds = formula[0] == "add rounded" and other == step.reads[int(formula[1])]
+    if (formula[0] != "add" and not rounds) or other < 0 or values[other].type is not value.type:
         return None
     bias = _bias(values[other], value, axis)
     if bias is not None:
         return replace(epilogue, bias=bias if epilogue.bias is None else epilogue.bias + bias)
     if epilogue.residual or values[other].shape != value.shape:
         return None
-    return replace(epilogue, residual=True)
+    return replace(epilogue, residual=True, rounds=rounds)
 
 
 def _bias(constant: Value, value: Value, axis: int) -> np.ndarray | None:
