@@ -69,25 +69,32 @@ class Variables:
         pieces. If ``past`` lies in such a buffer already, only the pieces are copied, behind it. Growing a value to n
         elements copies O(n) elements altogether.
         """
+        axis %= past.ndim
+        others, before = past.shape[:axis] + past.shape[axis + 1 :], (slice(None),) * axis
+        begin = end = past.shape[axis]
+        for piece in pieces:
+            if piece.dtype != past.dtype or piece.shape[:axis] + piece.shape[axis + 1 :] != others:
+                self._grown.pop(id, None)
+                return np.concatenate([past, *pieces], axis)  # raises the error of shapes that do not fit
+            end += piece.shape[axis]
+        value = self.extended(id, past, end - begin, axis)
+        for piece in pieces:
+            following = begin + piece.shape[axis]
+            value[(*before, slice(begin, following))] = piece
+            begin = following
+        return value
+
+    def extended(self, id: str, past: np.ndarray, more: int, axis: int) -> np.ndarray:
+        """Return ``past`` and behind it ``more`` elements along an axis, which the caller fills: see ``appended``."""
         # taken out, so that another run, or another Concat, does not write to the same room
         grown = self._grown.pop(id, None)
         axis %= past.ndim
-        begin = end = past.shape[axis]
-        others = past.shape[:axis] + past.shape[axis + 1 :]
-        for piece in pieces:
-            if piece.dtype != past.dtype or piece.shape[:axis] + piece.shape[axis + 1 :] != others:
-                return np.concatenate([past, *pieces], axis)  # raises the error of shapes that do not fit
-            end += piece.shape[axis]
-        before = (slice(None),) * axis
+        end, before = past.shape[axis] + more, (slice(None),) * axis
         if grown is not None and grown.begins_with(past, axis) and end <= grown.buffer.shape[axis]:
             buffer = grown.buffer
         else:
             buffer = np.empty((*past.shape[:axis], end + end // 2 + _SPARE, *past.shape[axis + 1 :]), past.dtype)
-            buffer[(*before, slice(0, begin))] = past
-        for piece in pieces:
-            following = begin + piece.shape[axis]
-            buffer[(*before, slice(begin, following))] = piece
-            begin = following
+            buffer[(*before, slice(0, past.shape[axis]))] = past
         value = buffer[(*before, slice(0, end))]
         self._appended[id] = _Grown(buffer, value, axis)
         return value

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from irrun.planning.flow import Context, Flow
 from irrun.planning.steps import Step
 from irrun.types import Dim
 
-__all__ = ["append_in_place", "recognise_decoders"]
+__all__ = ["Appending", "append_in_place", "recognise_decoders"]
 
 
 def recognise_decoders(flow: Flow, context: Context) -> Flow:
@@ -65,10 +64,10 @@ def _appending(flow: Flow, seen: _Seen, step: Step, assigned: set[tuple[int, str
         return step
     needed = {"variables": None}
     if gather is None or flow.only_reader(gather.writes[0]) is None:
-        return replace(step, kernel=Kernel(partial(_appended, id, axis), "in place"), needed=needed)
-    call = partial(_appended_to_chosen, step.op, gather.kernel.call, id, axis)
+        return replace(step, kernel=Kernel(Appending(id, axis), "in place"), needed=needed)
+    kernel = Kernel(Appending(id, axis, step.op, gather.kernel.call), "in place")
     return replace(
-        step, kernel=Kernel(call, "in place"), needed=needed, reads=(*gather.reads, *step.reads[1:]),
+        step, kernel=kernel, needed=needed, reads=(*gather.reads, *step.reads[1:]),
         layers=(*gather.layers, *step.layers), dynamic=False, own_inputs=False,
     )  # fmt: skip
 
@@ -77,21 +76,29 @@ def _variable(op: Op) -> str | None:
     return getattr(op, "variable_id", None)
 
 
-def _appended(id: str, axis: int, past: np.ndarray, *pieces: np.ndarray, variables: Variables) -> np.ndarray:
-    return variables.appended(id, past, pieces, axis)
+@dataclass(frozen=True, slots=True)
+class Appending:
+    """The kernel that appends pieces to the value of the variable ``id``.
 
+    With ``choose``, that of a Gather, the pieces are appended to the chosen rows of the value; ``op`` is the Concat.
+    """
 
-def _appended_to_chosen(
-    op: Op, choose: Callable[..., Any], id: str, axis: int, past: np.ndarray, rows: np.ndarray, batch: np.ndarray,
-    *pieces: np.ndarray, variables: Variables,
-) -> np.ndarray:  # fmt: skip
-    """Append pieces to the chosen rows. Raises Refused, as the Concat ``op`` does, for shapes that do not fit."""
-    chosen = choose(past, rows, batch)
-    try:
-        return variables.appended(id, chosen, pieces, axis)
-    except ValueError:
-        op.infer(Site(), *map(Value.of, (chosen, *pieces)))
-        raise
+    id: str
+    axis: int
+    op: Op | None = None
+    choose: Callable[..., Any] | None = None
+
+    def __call__(self, past: np.ndarray, *more: np.ndarray, variables: Variables) -> np.ndarray:
+        """Return the new value. Raises Refused, as the Concat does, for shapes that do not fit the chosen rows."""
+        if self.choose is None or self.op is None:
+            return variables.appended(self.id, past, more, self.axis)
+        rows, batch, *pieces = more
+        chosen = self.choose(past, rows, batch)
+        try:
+            return variables.appended(self.id, chosen, pieces, self.axis)
+        except ValueError:
+            self.op.infer(Site(), *map(Value.of, (chosen, *pieces)))
+            raise
 
 
 # ---------------------------------------------------------------------------------------------

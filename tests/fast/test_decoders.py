@@ -193,15 +193,17 @@ def turned(x: np.ndarray) -> np.ndarray:
     return np.concatenate([-x[..., WIDTH // 2 :], x[..., : WIDTH // 2]], -1)
 
 
-def block(*, target: int = 0) -> Executable:
+def block(*, target: int = 0, beams: bool = False) -> Executable:
     """Return a model as exporters write it: rotated queries attend to the keys and values of all runs.
 
     Its inputs are queries [1,6,L,8], keys and values [1,2,L,8], cos and sin [1,1,L,8], and a boolean mask [1,1,L,S].
-    ``target`` is added to the length to which keys and values are broadcast.
+    ``target`` is added to the length to which keys and values are broadcast. With ``beams``, a last input i32 [1]
+    chooses the rows of the past.
     """
     heads = [b.parameter([1, n, None, WIDTH], "f32", name=name) for n, name in zip((HEADS, GROUPS, GROUPS), "qkv")]
     cos, sin = (b.parameter([1, 1, None, WIDTH], "f32", name=name) for name in ("cos", "sin"))
     mask = b.parameter([1, None, None, None], "boolean", name="mask")
+    rows = [b.parameter([1], "i32", name="beams")] if beams else []
     half = WIDTH // 2
 
     def rotated(x: b.Node, cut: int, joined: int) -> b.Node:
@@ -219,7 +221,7 @@ def block(*, target: int = 0) -> Executable:
             np.zeros((1, GROUPS, 0, WIDTH), np.float32), variable_id=name, variable_type="f32",
             variable_shape=[1, GROUPS, None, WIDTH], opset=6,
         )  # fmt: skip
-        whole = b.Concat([past, new], axis=2)
+        whole = b.Concat([b.Gather(past, rows[0], 0) if beams else past, new], axis=2)
         sinks.append(b.Assign(whole, variable_id=name))
         if length is None:
             counts = [b.Gather(b.ShapeOf(x), [2], 0) for x in (past, new)]
@@ -228,7 +230,7 @@ def block(*, target: int = 0) -> Executable:
         wide = b.Broadcast(b.Unsqueeze(whole, 2), b.Concat([ones[0], ones[1], length, ones[2]], axis=0))
         repeated.append(b.Reshape(wide, ones[3], special_zero=True))
     result = b.ScaledDotProductAttention(query, *repeated, mask, causal=False)
-    return irrun.compile(b.model(result, inputs=[*heads, cos, sin, mask], sinks=sinks))
+    return irrun.compile(b.model(result, inputs=[*heads, cos, sin, mask, *rows], sinks=sinks))
 
 
 def attended(
@@ -261,6 +263,42 @@ def test_tokens_attend_to_their_past(fast: bool, monkeypatch: pytest.MonkeyPatch
         result = model([query, key, value, cos, sin, mask[None, None]])[0]
         want = attended(query * cos + turned(query) * sin, past[0], past[1], mask)
         np.testing.assert_allclose(result, want, rtol=3e-6, atol=3e-6)
+
+
+@pytest.mark.parametrize("beams", [False, True])
+def test_a_token_is_one_step(beams: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys and values of a token are appended in place, and those of a run that fails are forgotten."""
+    pytest.importorskip("numba", reason="the extra `fast` is not installed")
+    monkeypatch.setattr(plans, "_COMPILED", 0)
+    monkeypatch.setattr(plans, "_WEIGHTS", 1 << 40)
+    generator = np.random.default_rng(1)
+    model = block(beams=beams)
+    past = [np.zeros((1, GROUPS, 0, WIDTH), np.float32)] * 2
+    moves = 0
+    for turn in range(40):
+        query, key, value = (generator.standard_normal((1, n, 1, WIDTH), np.float32) for n in (HEADS, GROUPS, GROUPS))
+        angles = generator.random((1, 1, 1, WIDTH), np.float32)
+        cos, sin = np.cos(angles), np.sin(angles)
+        before, grown = model.state.get("key"), [key * cos + turned(key) * sin, value]
+        kept = None if before is None else before.copy()
+        mask = generator.random((1, 1, 1, turn + 1)) < 0.8
+        mask[..., -1] = True
+        inputs = [query, key, value, cos, sin, mask, *([np.zeros(1, np.int32)] if beams else [])]
+        if turn % 8 == 5:
+            with pytest.raises(ExecutionError, match="attention_mask"):
+                model([*inputs[:5], np.ones((1, 1, 1, turn + 7), np.bool_), *inputs[6:]])
+        past = [np.concatenate(pair, 2) for pair in zip(past, grown)]
+        result = model(inputs)[0]
+        np.testing.assert_allclose(
+            result, attended(query * cos + turned(query) * sin, past[0], past[1], mask), rtol=3e-6, atol=3e-6
+        )
+        for name, want in zip(("key", "value"), past):
+            np.testing.assert_allclose(model.state[name], want, rtol=1e-6, atol=1e-6)
+        if before is not None:
+            np.testing.assert_array_equal(before, kept)
+            moves += not np.shares_memory(before, model.state["key"])
+    assert moves <= 6
+    assert "of a token" in [step.kernel.algorithm for step in model.plans[-1].steps]
 
 
 def test_keys_that_are_broadcast_to_another_length_are_left_to_their_layers() -> None:

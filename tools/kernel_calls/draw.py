@@ -23,10 +23,12 @@ Node = Any
 
 @dataclass
 class Draw:
-    """What a model is drawn with, and the shapes of its inputs."""
+    """What a model is drawn with, the shapes of its inputs, and its sinks."""
 
     rng: np.random.Generator
     shapes: list[tuple[int, ...]] = field(default_factory=list)
+    sinks: list[Node] = field(default_factory=list)
+    """The layers of the model that no result reads."""
 
     def one(self, *choices: Any) -> Any:
         return choices[self.rng.integers(len(choices))]

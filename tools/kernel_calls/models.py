@@ -342,6 +342,30 @@ def _attention(d: Draw) -> Node:
     return b.ScaledDotProductAttention(*some, mask, causal=False)
 
 
+def _token(d: Draw) -> Node:
+    """A rotated query, whose rotated key and value are appended to those of the past, attends to them."""
+    batch, heads, past, size, width = d.size(3), d.size(4), d.size(40), 2 * d.size(35), d.size(70)
+    query, key, value = (d.input(batch, heads, 1, n, dynamic=0) for n in (size, size, width))
+    angles = [d.input(1, 1, 1, size, dynamic=0) for _ in range(2)]
+
+    def rotated(x: Node) -> Node:
+        high, low = (b.Slice(x, [begin], [end], [1], [3]) for begin, end in ((size // 2, size), (0, size // 2)))
+        turned = b.Concat([b.Multiply(high, np.float32(-1)), low], axis=-1)
+        return b.Add(b.Multiply(x, angles[0]), b.Multiply(turned, angles[1]))
+
+    whole: list[Node] = []
+    for name, new in (("key", rotated(key)), ("value", value)):
+        held = b.ReadValue(
+            d.normal(batch, heads, past, size if name == "key" else width), variable_id=name, variable_type="f32",
+            variable_shape=[batch, heads, None, size if name == "key" else width], opset=6,
+        )  # fmt: skip
+        chosen = b.Gather(held, np.arange(batch, dtype=np.int32), 0) if d.rng.random() < 0.5 else held
+        whole.append(b.Concat([chosen, new], axis=2))
+        d.sinks.append(b.Assign(whole[-1], variable_id=name))
+    mask = d.one([], [d.normal(1, 1, 1, past + 1)], [d.normal(batch, heads, 1, past + 1)])
+    return b.ScaledDotProductAttention(rotated(query), *whole, *mask, causal=False)
+
+
 def _paged(d: Draw) -> Node:
     """One new token of each of some sequences, most often with room in the caches that the tables name."""
     groups, each, slots, size, width = d.size(3), d.size(3), d.size(9), d.size(40), d.size(40)
@@ -397,5 +421,6 @@ MODELS: Final[Mapping[str, Callable[[Draw], Node]]] = {
     "Rows": _rows,
     "ScaledDotProductAttention": _attention,
     "ScaledDotProductAttention in bf16": _attention,
+    "Token": _token,
 }  # fmt: skip
 """What draws a model: for each type of operation that has compiled kernels, and for layers that kernels join."""

@@ -10,6 +10,7 @@ from irrun.fast.passes.epilogues import absorb_followers
 from irrun.fast.passes.heads import join_heads
 from irrun.fast.passes.parts import absorb_concats
 from irrun.fast.passes.row_groups import join_rows
+from irrun.fast.passes.tokens import join_tokens
 from irrun.fast.passes.turns import join_turns
 from irrun.planning.flow import Context, Flow
 
@@ -17,6 +18,7 @@ __all__ = ["PASSES", "join"]
 
 PASSES: Final[tuple[Callable[[Flow, Context], Flow], ...]] = (
     absorb_concats,
+    join_tokens,
     join_heads,
     absorb_followers,
     chain_kernels,

@@ -15,7 +15,7 @@ from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.fast.machine.sharing import share
 from irrun.fast.normalization import weigh
 
-__all__ = ["attend_in_place", "mix", "score"]
+__all__ = ["attend_in_place", "attend_to_past", "masks_of", "mix", "score"]
 
 _ONE: Final = np.float32(1)
 _ZERO: Final = np.float32(0)
@@ -41,19 +41,47 @@ def attend_in_place(
     in_rows = _in_rows(key) and _in_rows(value) and out.flags.c_contiguous
     if not fits or not key.size or not value.size or heads % groups or not in_rows:
         return False
-    added, shown = _NONE
-    if mask is not None:
-        mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
-        if mask.ndim > 4 or any(n not in (1, of) for n, of in zip(mask.shape, (batch, heads, queries, keys))):
-            return False
-        mask = np.ascontiguousarray(mask)
-        added, shown = (added, mask) if mask.dtype == np.bool_ else (mask, shown)
+    if (masks := masks_of(mask, (batch, heads, queries, keys))) is None:
+        return False
     query, factor = np.ascontiguousarray(query), np.float32(scale)
     # addresses, so that numba compiles one function for contiguous arrays and for views
     places = (*_place(key), *_place(value), groups, keys)
 
-    share(_attend, batch * groups, _WORK_PER_PAIR * query.size * keys, query, *places, added, shown, factor, out)
+    share(_attend, batch * groups, _WORK_PER_PAIR * query.size * keys, query, *places, *masks, factor, out)
     return True
+
+
+def masks_of(mask: np.ndarray | None, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return what is added to weights of a shape of four axes, in f32, and where they are not hidden.
+
+    Returns None for a mask that does not broadcast to the shape.
+    """
+    added, shown = _NONE
+    if mask is None:
+        return added, shown
+    mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
+    if mask.ndim > 4 or any(n not in (1, of) for n, of in zip(mask.shape, shape)):
+        return None
+    mask = np.ascontiguousarray(mask)
+    return (added, mask) if mask.dtype == np.bool_ else (mask, shown)
+
+
+def attend_to_past(
+    query: np.ndarray, key: np.ndarray, value: np.ndarray, angles: tuple[np.ndarray, np.ndarray], keys: np.ndarray,
+    values: np.ndarray, masks: tuple[np.ndarray, np.ndarray], scale: float, out: np.ndarray,
+) -> None:  # fmt: skip
+    """Rotate a query and its key, append the key and the value to those of the past, and attend to them.
+
+    All but the second mask (see ``masks_of``) are f32: ``query`` [B, H, 1, E], ``key`` [B, G, 1, E], ``value``
+    [B, G, 1, Ev] and ``out`` [B, H, 1, Ev] are contiguous. ``angles`` are the cosines and sines of the rotation, E
+    contiguous numbers each. ``keys`` [B, G, S, E] and ``values`` [B, G, S, Ev], whose last rows are filled, have
+    contiguous heads.
+    """
+    rows = (*map(data_address, (query, key, value)), *map(data_address, angles))
+    batch, groups, count, width = keys.shape
+    sizes = *_place(keys), *_place(values), query.shape[1], groups, count, width
+    work = _WORK_PER_PAIR * query.size * count
+    share(_attend_to_past, batch * groups, work, *rows, *sizes, *masks, np.float32(scale), out)
 
 
 _WORK_PER_PAIR: Final = 32
@@ -222,6 +250,48 @@ def _attend(
             place = address_of(out) + 4 * wide * ((b * heads + g * (heads // groups)) * queries + row)
             of = address_of(weights) + 4 * row * keys
             mix(of, keys, value + b * value_batch + g * value_group, 4 * wide, wide, place)
+
+
+@compiled
+def _attend_to_past(
+    query: int, key: int, value: int, cosines: int, sines: int, past: int, past_batch: int, past_group: int,
+    values: int, values_batch: int, values_group: int, heads: int, groups: int, keys: int, width: int,
+    added: np.ndarray, shown: np.ndarray, scale: np.float32, out: np.ndarray, first: int, last: int,
+) -> None:  # fmt: skip
+    """Compute the groups of heads from ``first`` to before ``last``: see ``attend_to_past``, and ``_attend``."""
+    wide, rows = out.shape[3], heads // groups
+    turned = np.empty(width, np.float32)
+    weights = np.empty(keys, np.float32)
+    of = address_of(weights)
+    for group in range(first, last):
+        b, g = group // groups, group % groups
+        own = past + b * past_batch + g * past_group
+        theirs = values + b * values_batch + g * values_group
+        _rotate(key + 4 * width * group, cosines, sines, own + 4 * width * (keys - 1), width, _ONE)
+        new, given = row_at(theirs + 4 * wide * (keys - 1), wide), row_at(value + 4 * wide * group, wide)
+        for i in range(wide):
+            new[i] = given[i]
+        for h in range(g * rows, (g + 1) * rows):
+            _rotate(query + 4 * width * (b * heads + h), cosines, sines, address_of(turned), width, scale)
+            score(address_of(turned), own, 4 * width, width, keys, of)
+            _add(weights, added[_at(added, b, 0), _at(added, h, 1), 0])
+            _hide(weights, shown[_at(shown, b, 0), _at(shown, h, 1), 0])
+            factor = _ONE / weigh(weights)
+            for s in range(keys):
+                weights[s] *= factor
+            mix(of, keys, theirs, 4 * wide, wide, address_of(out) + 4 * wide * (b * heads + h))
+
+
+@contracted
+def _rotate(x: int, cosines: int, sines: int, out: int, width: int, factor: np.float32) -> None:
+    """Rotate the pairs of numbers of both halves of a row (see ``kernels.attention.rotated``), times ``factor``."""
+    half = width // 2
+    low, high = row_at(x, half), row_at(x + 4 * half, half)
+    for i in range(half):
+        row_at(out, half)[i] = (low[i] * row_at(cosines, half)[i] - high[i] * row_at(sines, half)[i]) * factor
+    cosines, sines, out = cosines + 4 * half, sines + 4 * half, out + 4 * half
+    for i in range(half):
+        row_at(out, half)[i] = (high[i] * row_at(cosines, half)[i] + low[i] * row_at(sines, half)[i]) * factor
 
 
 @contracted
