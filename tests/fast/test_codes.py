@@ -93,6 +93,27 @@ def test_digits_of_whole_numbers_are_exact(type: str) -> None:
         np.testing.assert_array_equal(out, row @ codes.astype(np.float32))
 
 
+@pytest.mark.parametrize("sizes", [(1e3,), (1e6,), (1e9,), (1e9, 1e4), (1e12, 1e8, 1e4), (1e15, 1e11, 1e7, 1e4)])
+def test_few_large_numbers_do_not_hide_the_others(sizes: tuple[float, ...]) -> None:
+    """Large numbers of a row meet codes of 0, so that the product has the precision of the small ones.
+
+    With four sizes beside that of most numbers, the row is not split.
+    """
+    codes = RANDOM.integers(-8, 8, (256, WIDTH))
+    codes[: len(sizes)] = 0
+    flat = codes.reshape(-1)
+    stored = Stored((flat[::2] & 15 | (flat[1::2] & 15) << 4).astype(np.uint8), ELEMENT_TYPES["i4"], codes.shape)
+    if not is_split(stored):
+        pytest.skip("this processor has no instruction that adds four products of bytes")
+    rows = RANDOM.standard_normal((3, 256), np.float32)
+    rows[1, : len(sizes)] = sizes
+    out = np.empty((3, WIDTH), np.float32)
+    DigitCodes(stored, False).multiply(rows, out)
+    exact = rows.astype(np.float64) @ codes
+    most = 2**-19 * np.abs(rows.astype(np.float64)) @ np.abs(codes)
+    assert (np.abs(out - exact) <= most).all()
+
+
 @pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan, 2.0**122, 2.0**-130])
 def test_rows_without_digits(number: float) -> None:
     """A row with numbers that have no unit is that of f32, and changes no other row."""

@@ -2,7 +2,8 @@
 
 A number of a row is a whole number of 24 bits times the unit of its group. Three digits of 8 bits make the whole
 number, and a row of f32 is three rows of i8, whose products with codes are exact. An instruction multiplies 64 bytes,
-so that a product takes half the time of one in f32, for which codes are unpacked.
+so that a product takes half the time of one in f32, for which codes are unpacked. A row in which few numbers are far
+larger than the others is the sum of two such rows.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from irrun.fast.block import at, int64, repeated
 from irrun.fast.codes import group_count
 from irrun.fast.functions import Number, contracted
 from irrun.fast.integers.dots import BYTES, DOT
-from irrun.fast.machine.late import cgutils, emitted, ir, types
-from irrun.fast.machine.memory import address_of, row_at
+from irrun.fast.machine.late import array_at, cgutils, emitted, ir, types
+from irrun.fast.machine.memory import address_of, row_at, words_at
 from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.fast.panels import WIDTH, finish
 from irrun.fast.precision.codes_block import multiply_quantized
@@ -31,6 +32,8 @@ __all__ = ["DigitCodes"]
 DIGITS: Final = 3
 """Digits of a number: the highest first, each from -128 to 127."""
 _TWO_ROWS: Final = 2 * DIGITS
+MAX_THREES: Final = 4
+"""The most rows of three digits for a row in which most numbers are far below the largest."""
 _MAX_SIZE: Final = 256
 """The most numbers with one unit: a sum of so many products of a digit and a code is a number of f32."""
 _MAX_ROWS: Final = 48
@@ -41,6 +44,12 @@ _LOWEST_BITS: Final = (127 - 60) << 23
 """The bits of 2^-60. A row whose numbers are all smaller is computed in f32, too, if there is any but 0."""
 _LEAST_EXPONENT: Final = 127 - 87
 """The exponent of a group whose digits are 0, because all are that small beside the largest number of their row."""
+_FAR: Final = 8 << 23
+"""Bits between the largest number of a part and those that are far from it: below its 256th."""
+_NEAR: Final = 3 << 23
+"""Bits between the largest number of a part and those that share a unit with it where others do not: its eighth."""
+_SIZE: Final = np.uint32(0x7FFFFFFF)
+_NOTHING: Final = np.uint32(0)
 _TOP: Final = 0x10101
 """What carries the bits of a number into the next exponent if its first digit would be 128."""
 
@@ -87,43 +96,99 @@ def _split(context: Any, numbers: Any, digits: Any, apart: Any, count: Any, fact
 _split_at: Final = cast(Callable[[int, int, int, int, Any, int], None], emitted(_split))
 
 
+@contracted
+def _fits(place: int, depth: int) -> bool:
+    """Return whether the numbers of the row of f32 at ``place`` are neither too large nor all too small."""
+    most = np.uint32(largest_bits(place, depth))
+    return most == 0 or _LOWEST_BITS <= most < _HIGHEST_BITS
+
+
+@contracted
+def _is_uneven(place: int, depth: int, size: int) -> bool:
+    """Return whether most numbers of a part are far below the largest of it, whose unit would be too large for them."""
+    for begin in range(place, place + 4 * depth, 4 * size):
+        least = np.int32(largest_bits(begin, size)) - np.int32(_FAR)
+        near = some = np.int32(0)
+        words = array_at(words_at(begin), size)
+        for k in range(size):
+            bits = np.int32(words[k] & _SIZE)
+            near += bits >= least
+            some += bits > 0
+        if 4 * near < some:
+            return True
+    return False
+
+
+@contracted
+def _part_largest(place: int, size: int, large: np.ndarray, rest: np.ndarray) -> None:
+    """Fill two rows, whose sum is the row at ``place``: the numbers near the largest of their part, and the others.
+
+    ``rest`` may be the row itself.
+    """
+    for first in range(0, len(rest), size):
+        least = np.int32(largest_bits(place + 4 * first, size)) - np.int32(_NEAR)
+        words = array_at(words_at(place + 4 * first), size)
+        for k in range(size):
+            word = words[k]
+            is_near = np.int32(word & _SIZE) >= least
+            large[first + k] = word if is_near else _NOTHING
+            rest[first + k] = _NOTHING if is_near else word
+
+
+@contracted
+def _split_row(
+    place: int, depth: int, digits: np.ndarray, units: np.ndarray, sums: np.ndarray, row: int, size: int,
+    totals: np.ndarray,
+) -> None:  # fmt: skip
+    """Fill three rows of digits, of their units and of their sums, from ``row`` on, for the row at ``place``."""
+    each = units.shape[1] // sums.shape[1]
+    for digit in range(DIGITS):
+        for k in range(sums.shape[1]):
+            sums[row + digit, k] = 0
+    for part in range(units.shape[1]):
+        begin = place + 4 * part * size
+        exponent = (np.int32(largest_bits(begin, size)) + np.int32(_TOP)) >> 23
+        factor = unit = np.float32(0)
+        if exponent > _LEAST_EXPONENT:
+            factor = np.int32((127 + 127 + 22 - exponent) << 23).view(np.float32)
+            unit = np.int32((exponent - 22) << 23).view(np.float32)
+        _split_at(
+            begin, address_of(digits) + row * digits.strides[0] + part * size, digits.strides[0], size, factor,
+            address_of(totals),
+        )  # fmt: skip
+        for digit in range(DIGITS - 1, -1, -1):
+            units[row + digit, part] = unit
+            sums[row + digit, part // each] += totals[digit] * unit
+            unit *= np.float32(256)
+
+
 @compiled
 def split_rows(
-    a: np.ndarray, digits: np.ndarray, units: np.ndarray, sums: np.ndarray, is_split: np.ndarray, size: int
-) -> None:
-    """Split rows of f32 into rows of digits in i8, three for each row.
+    a: np.ndarray, digits: np.ndarray, units: np.ndarray, sums: np.ndarray, rows_of: np.ndarray, size: int
+) -> int:
+    """Split rows of f32 into rows of digits in i8: three for each row, or up to ``MAX_THREES`` times as many.
 
     ``units`` holds the unit of each digit of a part of ``size`` numbers, and ``sums`` what the digits of each group of
-    a matrix that they are multiplied by stand for, summed up. ``is_split`` says of each row whether its numbers are
-    neither too large nor all too small.
+    a matrix that they are multiplied by stand for, summed up. ``rows_of`` says whose row three rows of digits are.
+    Returns how many threes there are: none of a row that ``_multiply_plainly`` has to multiply.
     """
     rows, depth = a.shape
-    each = units.shape[1] // sums.shape[1]
-    totals = np.empty(DIGITS, np.float32)
+    totals, held, count = np.empty(DIGITS, np.float32), np.empty((2, depth), np.uint32), 0
+    large, rest = held[0], held[1]
     for n in range(rows):
-        row = address_of(a) + n * a.strides[0]
-        most = np.uint32(largest_bits(row, depth))
-        is_split[n] = most == 0 or _LOWEST_BITS <= most < _HIGHEST_BITS
-        if not is_split[n]:
-            continue
-        for digit in range(DIGITS):
-            for k in range(sums.shape[1]):
-                sums[DIGITS * n + digit, k] = 0
-        for part in range(units.shape[1]):
-            place = row + 4 * part * size
-            exponent = (np.int32(largest_bits(place, size)) + np.int32(_TOP)) >> 23
-            factor = unit = np.float32(0)
-            if exponent > _LEAST_EXPONENT:
-                factor = np.int32((127 + 127 + 22 - exponent) << 23).view(np.float32)
-                unit = np.int32((exponent - 22) << 23).view(np.float32)
-            _split_at(
-                place, address_of(digits) + DIGITS * n * digits.strides[0] + part * size, digits.strides[0], size,
-                factor, address_of(totals),
-            )  # fmt: skip
-            for digit in range(DIGITS - 1, -1, -1):
-                units[DIGITS * n + digit, part] = unit
-                sums[DIGITS * n + digit, part // each] += totals[digit] * unit
-                unit *= np.float32(256)
+        place, begin = address_of(a) + n * a.strides[0], count
+        while _fits(place, depth) and count < begin + MAX_THREES:
+            rows_of[count] = n
+            count += 1
+            if not _is_uneven(place, depth, size):
+                _split_row(place, depth, digits, units, sums, DIGITS * (count - 1), size, totals)
+                break
+            _part_largest(place, size, large, rest)
+            _split_row(address_of(large), depth, digits, units, sums, DIGITS * (count - 1), size, totals)
+            place = address_of(rest)
+        else:
+            count = begin
+    return count
 
 
 @contracted
@@ -161,25 +226,25 @@ def _multiply_rows(
     groups = scales.shape[1]
     parts = depth // groups // size
     most = min(rows, _MAX_ROWS)
-    digits = np.empty((DIGITS * most, depth), np.int8)
-    units = np.empty((DIGITS * most, groups * parts), np.float32)
-    sums = np.empty((DIGITS * most, groups), np.float32)
-    is_split = np.empty(most, np.bool_)
+    threes = MAX_THREES * most
+    digits = np.empty((DIGITS * threes, depth), np.int8)
+    units = np.empty((DIGITS * threes, groups * parts), np.float32)
+    sums, rows_of = np.empty((DIGITS * threes, groups), np.float32), np.empty(threes, np.int64)
     found = np.empty((_TWO_ROWS, WIDTH), np.float32)
     ldb, c = panels.strides[0], address_of(found)
     for top in range(0, rows, most):
         height = min(most, rows - top)
-        split_rows(a[top : top + height], digits, units, sums, is_split, size)
+        count = split_rows(a[top : top + height], digits, units, sums, rows_of, size)
         for column in range(first, last, WIDTH):
             number, width = panel + column // WIDTH, min(WIDTH, last - column)
             b = address_of(panels) + number * ldb
             shifts = address_of(zeros) + number * zeros.strides[0]
             factors = address_of(scales) + number * scales.strides[0]
-            for row in range(0, height, 2):
-                of = address_of(digits) + DIGITS * row * depth
-                unit = address_of(units) + DIGITS * row * units.strides[0]
-                sum = address_of(sums) + DIGITS * row * sums.strides[0]
-                some = min(2, height - row)
+            for three in range(0, count, 2):
+                of = address_of(digits) + DIGITS * three * depth
+                unit = address_of(units) + DIGITS * three * units.strides[0]
+                sum = address_of(sums) + DIGITS * three * sums.strides[0]
+                some = min(2, count - three)
                 if some == 2:
                     multiply_quantized(
                         _TWO_ROWS, 1, panels, zeros, of, depth, unit, sum, b, ldb, shifts, factors, c, WIDTH, groups,
@@ -191,15 +256,24 @@ def _multiply_rows(
                         parts, size,
                     )  # fmt: skip
                 for i in range(some):
-                    filled = row_at(address_of(out) + (top + row + i) * out.strides[0] + 4 * column, width)
+                    row = rows_of[three + i]
+                    filled = row_at(address_of(out) + (top + row) * out.strides[0] + 4 * column, width)
                     begin = c + 4 * DIGITS * i * WIDTH
                     highest, middle, lowest = (
                         row_at(begin, width), row_at(begin + 4 * WIDTH, width), row_at(begin + 8 * WIDTH, width)
                     )  # fmt: skip
-                    for j in range(width):
-                        filled[j] = highest[j] + (middle[j] + lowest[j])
+                    if three + i > 0 and rows_of[three + i - 1] == row:
+                        for j in range(width):
+                            filled[j] += highest[j] + (middle[j] + lowest[j])
+                    else:
+                        for j in range(width):
+                            filled[j] = highest[j] + (middle[j] + lowest[j])
+        three = 0
         for row in range(height):
-            if not is_split[row]:
+            begin = three
+            while three < count and rows_of[three] == row:
+                three += 1
+            if three == begin:
                 _multiply_plainly(a[top + row], panels, zeros, scales, out[top + row], panel, first, last)
     finish(
         address_of(out) + 4 * first, out.strides[0] // 4, rows, last - first, bias + 4 * first if bias else 0,
