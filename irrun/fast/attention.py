@@ -15,7 +15,7 @@ from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import address_of, data_address, row_at
 from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS, compiled
 from irrun.fast.machine.sharing import share
-from irrun.fast.panels import MAX_SUMMED_ROWS, WIDTH, multiply_half, multiply_panel
+from irrun.fast.panels import AS_THEY_ARE, MAX_SUMMED_ROWS, WIDTH, multiply_half, multiply_panel
 from irrun.fast.precision.pairs import GROUP, interleave, round_groups
 from irrun.fast.tokens.few_queries import attend_in_place
 from irrun.kernels import attention as by_numpy
@@ -208,9 +208,11 @@ def _attend(
                 for panel in range(-(-seen // WIDTH)):
                     b, c = address_of(across) + panel * across.strides[0], address_of(weights) + 4 * panel * WIDTH
                     if seen - panel * WIDTH <= _HALF_COLUMNS:
-                        multiply_half(across, a, lda, b, across.strides[0], c, columns, high, words, False)
+                        multiply_half(across, a, lda, b, c, columns, high, words, False, AS_THEY_ARE)
                     else:
-                        multiply_panel(across, a, lda, b, across.strides[0], c, columns, high, words, False)
+                        multiply_panel(
+                            across, a, lda, b, across.strides[0], c, columns, high, words, False, AS_THEY_ARE
+                        )
                 if len(places) == 5 and keys % GROUP:
                     for i in range(high if steps[4] else 1):
                         source = places[4, head] + 4 * (top + i) * steps[4]
@@ -234,9 +236,9 @@ def _attend(
                     b = address_of(values) + panel * values.strides[0] + 4 * start * WIDTH
                     c, ldc, adds = address_of(sums) + 4 * panel * WIDTH, wide * WIDTH, start > 0
                     if width - panel * WIDTH <= WIDTH // 2:
-                        multiply_half(values, at, columns, b, 0, c, ldc, high, rows, adds)
+                        multiply_half(values, at, columns, b, c, ldc, high, rows, adds, AS_THEY_ARE)
                     else:
-                        multiply_panel(values, at, columns, b, 0, c, ldc, high, rows, adds)
+                        multiply_panel(values, at, columns, b, 0, c, ldc, high, rows, adds, AS_THEY_ARE)
             for i in range(high):
                 place = places[3, head] + 4 * (top + i) * steps[3]
                 _copy(address_of(sums) + 4 * i * wide * WIDTH, place, width, factors[i])

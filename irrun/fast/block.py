@@ -6,8 +6,10 @@ matrix product depends. So ``multiply_block`` emits this one loop itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
@@ -132,7 +134,7 @@ In the last form, four bytes of the other matrix, an f32 in other forms, are a p
 
 def _multiply_block(
     context: Any, rows: Any, vectors: Any, weights: Any, a: Any, lda: Any, b: Any, ldb: Any, c: Any, ldc: Any,
-    depth: Any, adds: Any, ahead: Any,
+    depth: Any, adds: Any, ahead: Any, then: Any,
 ) -> Any:  # fmt: skip
     """Multiply ``rows`` rows of ``a`` by panels of ``b``, and store the results in ``c`` or add them to it.
 
@@ -141,6 +143,9 @@ def _multiply_block(
     and ``ldc`` floats apart. A panel has ``depth`` > 0 rows of ``VECTORS`` vectors, and the next panel begins ``ldb``
     bytes further. The dtype of the array ``weights``, of which nothing else matters, says how a panel is stored: see
     ``FORMS``. Meanwhile, several rows fetch into the cache ``depth`` lines of it from the address ``ahead`` on.
+
+    ``then`` is a tuple of what the results become before they are stored, ``clamp(result + bias + residual)``: the
+    addresses of the bias and of the residual, or 0; how many floats the rows of the residual are apart; and the limits.
     """
     shape = literal(rows), literal(vectors)
     form = FORMS[weights.dtype.name]
@@ -149,26 +154,71 @@ def _multiply_block(
         _block(builder, shape, form, *arguments[3:])
         return context.get_dummy_value()
 
-    return types.void(rows, vectors, weights, a, lda, b, ldb, c, ldc, depth, adds, ahead), generate
+    return types.void(rows, vectors, weights, a, lda, b, ldb, c, ldc, depth, adds, ahead, then), generate
 
 
 multiply_block: Final[Callable[..., None]] = emitted(_multiply_block, prefer_literal=True)
 
 
 def _block(
-    builder: Any, shape: tuple[int, int], form: Form, a: ir.Value, lda: ir.Value, b: ir.Value,
-    ldb: ir.Value, c: ir.Value, ldc: ir.Value, depth: ir.Value, adds: ir.Value, ahead: ir.Value,
+    builder: Any, shape: tuple[int, int], form: Form, a: ir.Value, lda: ir.Value, b: ir.Value, ldb: ir.Value,
+    c: ir.Value, ldc: ir.Value, depth: ir.Value, adds: ir.Value, ahead: ir.Value, then: ir.Value,
 ) -> None:  # fmt: skip
-    for row, values in enumerate(multiplied(builder, shape, form, a, lda, b, ldb, depth, ahead)):
-        line = builder.add(c, builder.mul(ldc, int64(4 * row)))
-        with builder.if_else(builder.trunc(adds, ir.IntType(1))) as (if_adds, if_stores):
-            with if_adds:
-                for n, value in enumerate(values):
-                    place = at(builder, line, int64(4 * VECTOR * n), _FLOATS)
-                    builder.store(builder.fadd(value, builder.load(place, align=4)), place, align=4)
-            with if_stores:
-                for n, value in enumerate(values):
-                    builder.store(value, at(builder, line, int64(4 * VECTOR * n), _FLOATS), align=4)
+    bias, residual, apart, low, high = cgutils.unpack_tuple(builder, then, 5)
+    results = multiplied(builder, shape, form, a, lda, b, ldb, depth, ahead)
+    for condition, begin, step in (
+        (builder.trunc(adds, ir.IntType(1)), c, ldc),
+        (builder.icmp_signed("!=", bias, int64(0)), bias, int64(0)),
+        (builder.icmp_signed("!=", residual, int64(0)), residual, apart),
+    ):
+        results = _changed_if(builder, condition, results, partial(_plus, builder, begin, step))
+    bounds = repeated(builder, low), repeated(builder, high)
+    is_bound = builder.or_(
+        builder.fcmp_ordered(">", low, ir.Constant(_F32, -math.inf)),
+        builder.fcmp_ordered("<", high, ir.Constant(_F32, math.inf)),
+    )
+    results = _changed_if(builder, is_bound, results, partial(_clamped, builder, *bounds))
+    for row, values in enumerate(results):
+        for value, place in zip(values, _places(builder, c, ldc, row, len(values))):
+            builder.store(value, place, align=4)
+
+
+def _changed_if(builder: Any, condition: ir.Value, results: Sums, change: Callable[[Sums], Sums]) -> Sums:
+    """Return what ``change`` makes of results if the condition holds at run time, else the results."""
+    before = builder.block
+    with builder.if_then(condition):
+        changed, inside = change(results), builder.block
+    chosen = [[builder.phi(_FLOATS) for _ in values] for values in results]
+    for phis, values, others in zip(chosen, results, changed):
+        for phi, value, other in zip(phis, values, others):
+            phi.add_incoming(value, before)
+            phi.add_incoming(other, inside)
+    return chosen
+
+
+def _plus(builder: Any, begin: ir.Value, step: ir.Value, results: Sums) -> Sums:
+    """Return results plus the rows of f32 from an address on, which are ``step`` floats apart."""
+    rows = [_places(builder, begin, step, row, len(values)) for row, values in enumerate(results)]
+    return [
+        [builder.fadd(value, builder.load(place, align=4)) for value, place in zip(values, places)]
+        for values, places in zip(results, rows)
+    ]
+
+
+def _clamped(builder: Any, low: ir.Value, high: ir.Value, results: Sums) -> Sums:
+    """Return results between two limits. NaN stays."""
+
+    def clamped(value: ir.Value) -> ir.Value:
+        least = builder.select(builder.fcmp_ordered("<", value, low), low, value)
+        return builder.select(builder.fcmp_ordered(">", least, high), high, least)
+
+    return [[clamped(value) for value in values] for values in results]
+
+
+def _places(builder: Any, begin: ir.Value, step: ir.Value, row: int, count: int) -> list[ir.Value]:
+    """Return pointers to the vectors of a row."""
+    line = builder.add(begin, builder.mul(step, int64(4 * row)))
+    return [at(builder, line, int64(4 * VECTOR * n), _FLOATS) for n in range(count)]
 
 
 def multiplied(

@@ -17,6 +17,7 @@ from irrun.kernels.matmul import ConstantForm
 from irrun.opdef import FEW_ROWS, Call, Epilogue
 
 __all__ = [
+    "AS_THEY_ARE",
     "MAX_CACHED_ROWS",
     "MAX_SUMMED_ROWS",
     "WIDTH",
@@ -44,42 +45,56 @@ def zero_panels(columns: int, depth: int, dtype: type) -> np.ndarray:
     return lasting_zeros((-(-columns // WIDTH), depth, WIDTH), dtype)
 
 
+_NO_MINIMUM: Final = np.float32(-np.inf)
+_NO_MAXIMUM: Final = np.float32(np.inf)
+
+Then = tuple[int, int, int, Number, Number]
+"""What becomes of results in a block: see ``block.multiply_block``."""
+AS_THEY_ARE: Final[Then] = (0, 0, 0, _NO_MINIMUM, _NO_MAXIMUM)
+
+
+@contracted
+def rows_on(then: Then, count: int) -> Then:
+    """Return the same for the results of so many rows further on."""
+    bias, residual, apart, low, high = then
+    return bias, residual + 4 * count * apart if residual else 0, apart, low, high
+
+
 @compiled
 def multiply_panel(
-    panels: np.ndarray, a: int, lda: int, b: int, ldb: int, c: int, ldc: int, rows: int, depth: int, adds: bool
-) -> None:
+    panels: np.ndarray, a: int, lda: int, b: int, ldb: int, c: int, ldc: int, rows: int, depth: int, adds: bool,
+    then: Then,
+) -> None:  # fmt: skip
     """Multiply rows by a panel (see ``multiply_block``). Meanwhile, the next panel is fetched into the cache."""
     ahead, end = b + ldb, b + ldb + depth * panels.strides[1]
     while rows >= ROWS:
-        multiply_block(ROWS, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead)
-        a, c, rows = a + 4 * ROWS * lda, c + 4 * ROWS * ldc, rows - ROWS
+        multiply_block(ROWS, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead, then)
+        a, c, rows, then = a + 4 * ROWS * lda, c + 4 * ROWS * ldc, rows - ROWS, rows_on(then, ROWS)
         ahead = min(ahead + CACHE_LINE_BYTES * depth, end)
     if rows == 1:
-        multiply_block(1, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead)
+        multiply_block(1, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead, then)
     elif rows == 2:
-        multiply_block(2, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead)
+        multiply_block(2, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead, then)
     elif rows == 3:
-        multiply_block(3, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead)
+        multiply_block(3, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead, then)
     elif rows == 4:
-        multiply_block(4, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead)
+        multiply_block(4, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead, then)
     elif rows == 5:
-        multiply_block(5, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead)
+        multiply_block(5, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead, then)
 
 
 @compiled
 def multiply_half(
-    panels: np.ndarray, a: int, lda: int, b: int, ldb: int, c: int, ldc: int, rows: int, depth: int, adds: bool
-) -> None:
+    panels: np.ndarray, a: int, lda: int, b: int, c: int, ldc: int, rows: int, depth: int, adds: bool,
+    then: Then,
+) -> None:  # fmt: skip
     """Multiply rows by the first half of a panel (see ``multiply_block``)."""
     while rows >= ROWS:
-        multiply_block(ROWS, HALF, panels, a, lda, b, ldb, c, ldc, depth, adds, b)
-        a, c, rows = a + 4 * ROWS * lda, c + 4 * ROWS * ldc, rows - ROWS
+        multiply_block(ROWS, HALF, panels, a, lda, b, 0, c, ldc, depth, adds, b, then)
+        a, c, rows, then = a + 4 * ROWS * lda, c + 4 * ROWS * ldc, rows - ROWS, rows_on(then, ROWS)
     for row in range(rows):
-        multiply_block(1, HALF, panels, a + 4 * row * lda, lda, b, ldb, c + 4 * row * ldc, ldc, depth, adds, b)
-
-
-_NO_MINIMUM: Final = np.float32(-np.inf)
-_NO_MAXIMUM: Final = np.float32(np.inf)
+        more = rows_on(then, row)
+        multiply_block(1, HALF, panels, a + 4 * row * lda, lda, b, 0, c + 4 * row * ldc, ldc, depth, adds, b, more)
 
 
 def after(
@@ -146,32 +161,32 @@ def multiply_panels(
                 b = address_of(panels) + (first + column // WIDTH) * ldb + begin * panels.strides[1]
                 c = address_of(out) + 4 * (top * ldc + column)
                 width = min(WIDTH, columns - column)
+                then = AS_THEY_ARE
+                if part == parts - 1:
+                    added, more = 4 * column, 4 * (top * apart + column)
+                    then = bias + added if bias else 0, residual + more if residual else 0, apart, low, high
                 if height == 1 and column + 4 * WIDTH <= columns:
                     # a single row leaves registers for four panels, which are read from memory at the same time
-                    multiply_block(1, _FOUR_PANELS, panels, at, lda, b, ldb, c, ldc, end - begin, adds, b)
+                    multiply_block(1, _FOUR_PANELS, panels, at, lda, b, ldb, c, ldc, end - begin, adds, b, then)
                     width = 4 * WIDTH
                 elif width == WIDTH:
-                    multiply_panel(panels, at, lda, b, ldb, c, ldc, height, end - begin, adds)
+                    multiply_panel(panels, at, lda, b, ldb, c, ldc, height, end - begin, adds, then)
                 elif width == WIDTH // 2:
-                    multiply_half(panels, at, lda, b, ldb, c, ldc, height, end - begin, adds)
+                    multiply_half(panels, at, lda, b, c, ldc, height, end - begin, adds, then)
                 else:
                     for row in range(0, height, ROWS):
                         count = min(ROWS, height - row)
                         multiply_panel(
                             panels, at + 4 * row * lda, lda, b, ldb, address_of(edge), WIDTH, count,
-                            end - begin, False,
+                            end - begin, False, AS_THEY_ARE,
                         )  # fmt: skip
                         # loops, because numba takes seconds to compile the errors of an assignment of slices
                         for i in range(count):
                             for j in range(width):
                                 before = out[top + row + i, column + j] if adds else np.float32(0)
                                 out[top + row + i, column + j] = before + edge[i, j]
-                if part == parts - 1 and (bias or residual or low > _NO_MINIMUM or high < _NO_MAXIMUM):
-                    added, more = 4 * column, 4 * (top * apart + column)
-                    finish(
-                        c, ldc, height, width, bias + added if bias else 0, residual + more if residual else 0, apart,
-                        low, high,
-                    )  # fmt: skip
+                    bias_at, residual_at, _, lowest, highest = then
+                    finish(c, ldc, height, width, bias_at, residual_at, apart, lowest, highest)
                 column += width
 
 

@@ -53,6 +53,7 @@ LONG_SIGNATURES: Final = {
     "irrun/fast/integers/changes.py convolve_bytes_changed": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/integers/windows.py convolve_bytes": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/integers/windows.py convolve_bytes_depthwise": "machine code: an entry takes only arrays and numbers",
+    "irrun/fast/panels.py multiply_panel": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/panels.py multiply_part": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/precision/bf16.py multiply_rounded": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/precision/codes_block.py _multiply_quantized": "emits LLVM code: each argument is a value in a register",
