@@ -100,7 +100,7 @@ _split_at: Final = cast(Callable[[int, int, int, int, Any, int], None], emitted(
 def _fits(place: int, depth: int) -> bool:
     """Return whether the numbers of the row of f32 at ``place`` are neither too large nor all too small."""
     most = np.uint32(largest_bits(place, depth))
-    return most == 0 or _LOWEST_BITS <= most < _HIGHEST_BITS
+    return bool(most == 0 or _LOWEST_BITS <= most < _HIGHEST_BITS)
 
 
 @contracted
