@@ -193,7 +193,8 @@ def _weigh_block(
         largest = [repeated(builder, _across(builder, "fmax", vector, None, "nnan")) for vector in largest]
         totals = list[ir.Value]()
         for row, (scores, most) in enumerate(zip(every, largest)):
-            weights, total = [_exponential(builder, builder.fsub(score, most)) for score in scores], _floats(0.0)
+            weights: list[Any] = [_exponential(builder, builder.fsub(score, most)) for score in scores]
+            total = _floats(0.0)
             if is_paired:
                 weights = [neighbours(builder, *weights[n : n + 2]) for n in range(0, len(weights), 2)]
             place = builder.add(c, builder.mul(ldc, int64(4 * row)))
