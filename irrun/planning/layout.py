@@ -23,11 +23,13 @@ from irrun.planning.flow import Context, Flow
 from irrun.planning.steps import Step
 from irrun.types import ELEMENT_TYPES, PartialShape
 
-__all__ = ["to_channels_last"]
+__all__ = ["is_copied", "to_channels_last"]
 
 _FIRST: Final = (0, 3, 1, 2)
 """The axes of a channels-last value in the order batch, channels, rows, columns."""
 
+_TO_REGION: Final = "to channels last"
+"""The name of the copy of a value that enters a region."""
 _MIN_COMPUTED_PER_MOVED: Final = 4
 """The fewest elements computed inside regions for each element that is copied or viewed at their boundaries. With
 fewer, the copies would cost what the layout saves."""
@@ -145,7 +147,7 @@ class _Layout:
         value = _permuted(_widened(self.values[slot]))
         self.converted += _size(value)
         added = self.context.add(value)
-        self.new.append(_moving(step, slot, added, _copying(ORDER, value, "to channels last")))
+        self.new.append(_moving(step, slot, added, _copying(ORDER, value, _TO_REGION)))
         return added
 
     def view(self, slot: int, copied: bool = False) -> None:
@@ -161,6 +163,11 @@ class _Layout:
         copied = copied or _is_narrow(value)
         kernel = _copying(_FIRST, value, "from channels last") if copied else _VIEW
         self.new.append(_moving(step, self.last[slot], slot, kernel))
+
+
+def is_copied(step: Step) -> bool:
+    """Return whether a step copies a value from outside to a region."""
+    return isinstance(step.op, _Moving) and step.kernel.algorithm == _TO_REGION
 
 
 def _moving(step: Step, read: int, write: int, kernel: Kernel) -> Step:

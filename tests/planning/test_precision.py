@@ -19,7 +19,7 @@ from bf16 import in_bf16
 from irrun import build as b
 from irrun.growing.layouts import repeated
 from irrun.planning import plans, requests
-from rounded_runs import run
+from rounded_runs import convolved, inside, node, run
 
 RNG = np.random.default_rng(0)
 HALVES = ("f16", "bf16")
@@ -100,32 +100,6 @@ def test_numbers_that_are_not_finite(way: str) -> None:
 
 # ---------------------------------------------------------------------------------------------
 # convolutions
-
-
-def convolved(
-    data: np.ndarray, filters: np.ndarray, strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int]
-) -> np.ndarray:
-    """The convolution with filters (groups, out, in, rows, columns), in f64."""
-    groups, outs, ins, *kernel = filters.shape
-    wide = np.pad(data.astype(np.float64), [(0, 0), (0, 0), *((pad, pad) for pad in pads)])
-    sizes = [(n - (k - 1) * d - 1) // s + 1 for n, k, d, s in zip(wide.shape[2:], kernel, dilations, strides)]
-    total = np.zeros((len(data), groups, outs, *sizes))
-    for i, j in itertools.product(*map(range, kernel)):
-        seen = wide[:, :, i * dilations[0] :: strides[0], j * dilations[1] :: strides[1]]
-        split = seen[..., : sizes[0], : sizes[1]].reshape(len(data), groups, ins, *sizes)
-        total += np.einsum("ngihw,goi->ngohw", split, filters[..., i, j])
-    return total.reshape(len(data), groups * outs, *sizes)
-
-
-def node(make: Any, x: Any, filters: Any, strides: Sequence[int], dilations: Sequence[int], pads: Sequence[int]) -> Any:
-    return make(x, filters, strides=strides, dilations=dilations, pads_begin=pads, pads_end=pads)
-
-
-def inside(x: Any) -> Any:
-    """Add so many layers that the planner lays the channels last."""
-    for _ in range(10):
-        x = b.Negative(x)
-    return x
 
 
 @pytest.mark.parametrize("type", ["f32", *HALVES])
@@ -235,67 +209,6 @@ def test_depthwise_ones_one_after_the_other(way: str, channels: int) -> None:
     for filters in deep:
         result, value = node(b.GroupConvolution, result, filters, *how), convolved(in_bf16(value), filters, *how)
     np.testing.assert_array_equal(run(inside(result), way, data), value)
-
-
-@pytest.mark.parametrize("batch", [0, 3])
-def test_convolutions_one_after_the_other(way: str, batch: int) -> None:
-    """Each value is rounded where a convolution reads it, and where it is added to one."""
-    data = integers(batch, 6, 8, 9)
-    one, two, three = (
-        integers(1, 12, 6, 3, 3, most=2), integers(12, 1, 1, 3, 3, most=1), integers(1, 12, 12, 1, 1, most=1)
-    )  # fmt: skip
-    pad, alone = ([1, 1], [1, 1], [1, 1]), ([1, 1], [1, 1], [0, 0])
-    x = b.parameter([batch, 6, 8, 9], "f32")
-    first = b.Relu(node(b.Convolution, x, one[0], *pad))
-    deep = node(b.GroupConvolution, first, two, *pad)
-    then = b.Add(node(b.Convolution, first, three[0], *alone), first)
-    result = run(inside(b.Add(deep, then)), way, data)
-    between = np.maximum(convolved(in_bf16(data), one, *pad), 0)
-    then = convolved(in_bf16(between), three, *alone) + in_bf16(between)
-    np.testing.assert_array_equal(result, convolved(in_bf16(between), two, *pad) + in_bf16(then))
-    if batch:
-        assert (in_bf16(between) != between).mean() > 0.3
-
-
-@pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize("channels", [(6, 12, 70, 12), (6, 7, 9, 12), (1, 2, 80, 3)])
-def test_results_that_only_convolutions_read(way: str, batch: int, channels: tuple[int, ...]) -> None:
-    """The result of each convolution is rounded, also where it is written in bf16 alone."""
-    data = integers(batch, channels[0], 9, 8)
-    x = b.parameter(list(data.shape), "f32")
-    alone, pad = ([1, 1], [1, 1], [0, 0]), ([1, 1], [1, 1], [1, 1])
-    first, second, third = (
-        integers(1, outs, ins, kernel, kernel, most=1) / divisor
-        for outs, ins, kernel, divisor in zip(channels[1:], channels, (1, 3, 1), (1, 4, 16))
-    )
-    last = integers(1, channels[3], channels[3], 1, 1, most=1)
-    one = b.Relu(node(b.Convolution, x, first[0], *alone))
-    two = node(b.Convolution, one, second[0], *pad)
-    three = node(b.Convolution, two, third[0], *alone)
-    result = run(inside(b.Add(node(b.Convolution, three, last[0], *alone), three)), way, data)
-    between = np.maximum(convolved(in_bf16(data), first, *alone), 0)
-    between = convolved(in_bf16(between), second, *pad)
-    between = convolved(in_bf16(between), third, *alone)
-    np.testing.assert_array_equal(result, convolved(in_bf16(between), last, *alone) + in_bf16(between))
-
-
-@pytest.mark.parametrize("groups", [1, 9])
-@pytest.mark.parametrize("swapped", [False, True])
-@pytest.mark.parametrize("bias", [False, True])
-def test_residuals(way: str, groups: int, swapped: bool, bias: bool) -> None:
-    """What is added to a convolution is rounded, and so is the first one of two; a bias is not."""
-    data, added, numbers = integers(2, 9, 7, 8), integers(2, 9, 7, 8, most=9999), integers(1, 9, 1, 1, most=9999)
-    one, two = (integers(groups, 9 // groups, 9 // groups, 3, 3, most=1) for _ in range(2))
-    x, y, pad = b.parameter([2, 9, 7, 8], "f32"), b.parameter([2, 9, 7, 8], "f32"), ([1, 1], [1, 1], [1, 1])
-    kind = b.Convolution if groups == 1 else b.GroupConvolution
-    first, second = (node(kind, x, filters[0] if groups == 1 else filters, *pad) for filters in (one, two))
-    first = b.Add(first, numbers) if bias else first
-    sums = [convolved(in_bf16(data), filters, *pad) for filters in (one, two)]
-    sums[0] += numbers if bias else 0
-    result = run(inside(b.Relu(b.Add(y, first) if swapped else b.Add(first, y))), way, data, added)
-    np.testing.assert_array_equal(result, np.maximum(sums[0] + in_bf16(added), 0))
-    np.testing.assert_array_equal(run(inside(b.Add(first, second)), way, data), in_bf16(sums[0]) + sums[1])
-    assert (in_bf16(added) != added).mean() > 0.3
 
 
 # ---------------------------------------------------------------------------------------------

@@ -49,6 +49,8 @@ class Stage:
     """The channels of a group of the data if that is rounded to bf16 first, else 0. ``depth`` then counts words.
 
     Without depth, all channels are a group of the data."""
+    padded: tuple[Axis, ...] = ()
+    """The windows as they are, if the data is padded when it is rounded, and the taps of a row are joined to one."""
 
     @property
     def parts(self) -> int:
@@ -58,7 +60,9 @@ class Stage:
     @property
     def pixel(self) -> int:
         """Return the elements of a pixel of the data, or the words if it is rounded."""
-        return self.groups * self.depth or (words(self.rounded) if self.rounded else self.channels)
+        if self.rounded and (self.padded or not self.depth):
+            return words(self.rounded)
+        return self.groups * self.depth or self.channels
 
     @property
     def row(self) -> int:

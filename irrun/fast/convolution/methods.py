@@ -276,9 +276,9 @@ class _Direct(_Method):
         )
         if self.joins:
             depth *= line.kernel
-            rows, line = (replace(axis, begin=0, end=0) for axis in axes)
+            rows, line = (replace(axis, begin=0, end=0, size=axis.reach) for axis in axes)
             line = replace(line, kernel=1)
-        self.groups, self.step = filters.groups, 1
+        self.groups, self.step, self.seen = filters.groups, 1, (rows, line)
         self.phases = [_Phase(packed, depth, geometry_of(rows, line), (rows.out, line.out))]
         self.packed = packed.panels.nbytes
 
@@ -293,11 +293,11 @@ class _Direct(_Method):
         self.name = ("compiled depthwise" if alone else "compiled") + (" in bf16" if rounds else "")
 
     def stages(self, after: _After) -> tuple[Stage, ...]:
-        if self.joins:
+        if self.joins and not self.rounded:
             return ()
-        (phase,) = self.phases
+        (phase,), padded = self.phases, self.axes if self.joins else ()
         panels, channels = phase.filters.panels, self.shape[3]
-        return (Stage(self.axes, panels, self.groups, phase.depth, channels, *after, self.rounded),)
+        return (Stage(self.seen, panels, self.groups, phase.depth, channels, *after, self.rounded, padded),)
 
     def fill(
         self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: _After,

@@ -20,7 +20,7 @@ from irrun.fast.machine.memory import add_to, data_address, floats_at, halves_at
 from irrun.fast.machine.processor import HALVES, ROWS, compiled
 from irrun.fast.machine.sharing import YIELD, share, wait
 from irrun.fast.panels import WIDTH
-from irrun.fast.precision.bf16 import round_rows, words
+from irrun.fast.precision.bf16 import round_planes, round_rows, words
 from irrun.kernels.blocks import placed, scratch
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.threads import threads
@@ -48,6 +48,8 @@ class Member:
     stage: Stage
     data: int
     residual: int | None
+    planes: bool = False
+    """Whether the data, an input of the kernel that is padded and rounded, has its channels first."""
 
 
 (
@@ -55,16 +57,20 @@ class Member:
     _OUTS, _GROUPS, _DEPTH, _PIECES_OF, _BY_PANELS, _CLAMPS, _ADDS, _ROUNDED,
 ) = range(22)  # fmt: skip
 """The columns of the table of a sequence: addresses, sizes and numbers of each convolution."""
-_FLOATS, _HALVES, _SHORTS, _PAIRS, _NONE = range(5)
-"""The form of panels: f32, f16, bf16 or pairs of bf16. A member without panels rounds its data to bf16."""
-_FORMS: Final = {"float32": _FLOATS, "uint16": _HALVES, "int16": _SHORTS, "uint32": _PAIRS, "bool": _NONE}
+_FLOATS, _HALVES, _SHORTS, _PAIRS, _NONE, _PLANES = range(6)
+"""The form of panels: f32, f16, bf16 or pairs of bf16. A part without panels rounds its data, whose channels are the
+last or the first axis, to bf16."""
+_FORMS: Final = {
+    "float32": _FLOATS, "uint16": _HALVES, "int16": _SHORTS, "uint32": _PAIRS, "bool": _NONE, "int8": _PLANES,
+}  # fmt: skip
 """By the dtype of the panels."""
 
 
 def sequence(members: Sequence[Member], batch: int, flops: int, inputs: int, filters: tuple[int, ...]) -> Kernel:
     """Return the kernel that computes the members in turn, and returns what the last one gives.
 
-    Its first ``inputs`` inputs are data and residuals, channels last; ``filters`` are the positions of the filters.
+    Its first ``inputs`` inputs are data and residuals, channels last unless members say otherwise; ``filters`` are the
+    positions of the filters.
     """
     stages = [member.stage for member in members]
     name = "compiled depthwise" if any(stage.groups > 1 for stage in stages) else "compiled"
@@ -138,7 +144,7 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
     A member rounds its result where another one reads or adds it in bf16. What rounds inputs of the kernel, or pixels
     whose groups have an odd number of channels, is a part of its own.
     """
-    within = [member.data >= 0 and member.stage.rounded > 0 and member.stage.rounded % 2 == 0 for member in members]
+    within = [member.data >= 0 and _reads_results(member.stage) for member in members]
     adds = [_adds(member) for member in members]
     kept = {len(members) - 1, *(member.residual for member, how in zip(members, adds) if how != ADDED_IN_BF16)}
     kept |= {member.data for member, rounds in zip(members, within) if not rounds}
@@ -147,7 +153,7 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
     sizes: list[int] = []
     plain: dict[int, int] = {}
     rounded: dict[int, int] = {}
-    apart: dict[tuple[int, int], int] = {}
+    apart: dict[tuple[int, int, tuple[Axis, ...]], int] = {}
     parts: list[_Part] = []
     for n, (member, rounds) in enumerate(zip(members, within)):
         stage, data = member.stage, plain.get(member.data, member.data)
@@ -155,10 +161,10 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
         if rounds:
             data = rounded[member.data]
         elif stage.rounded:
-            key = member.data, stage.parts
+            key = member.data, stage.parts, stage.padded
             if key not in apart:
                 apart[key] = len(sizes)
-                parts.append(_Part(_rounding(stage), data, None, 0, len(sizes), None))
+                parts.append(_Part(_rounding(stage, member.planes), data, None, 0, len(sizes), None))
                 sizes.append(stage.axes[0].size * stage.axes[1].size * stage.pixel)
             data = apart[key]
         if n in halved:
@@ -173,6 +179,11 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
     return parts, sizes[:-1]
 
 
+def _reads_results(stage: Stage) -> bool:
+    """Return whether a stage reads results of others as these round them."""
+    return stage.rounded > 0 and stage.rounded % 2 == 0 and not stage.padded
+
+
 def _adds(member: Member) -> int:
     """Return how the residual of a member is added. Members round what is added in bf16."""
     if member.residual is None:
@@ -180,14 +191,15 @@ def _adds(member: Member) -> int:
     return ADDED_IN_BF16 if member.stage.adds == ADDED_ROUNDED and member.residual >= 0 else member.stage.adds
 
 
-def _rounding(stage: Stage) -> Stage:
-    """Return the stage that rounds the data of another one. Its depth is the channels of a group."""
-    rows, line = (Axis(axis.size, 1, 1, 1, 0, 0, axis.size) for axis in stage.axes)
+def _rounding(stage: Stage, planes: bool) -> Stage:
+    """Return the stage that rounds, and pads, the data of another one. Its depth is the channels of a group."""
+    rows, line = (
+        Axis(axis.size, 1, 1, 1, axis.begin if stage.padded else 0, 0, seen.size)
+        for axis, seen in zip(stage.padded or stage.axes, stage.axes)
+    )
     nothing = np.empty(0, np.float32)
-    return Stage((rows, line), _NO_PANELS, stage.parts, stage.rounded, stage.pixel, nothing, nothing, 0)
-
-
-_NO_PANELS: Final = np.empty((0, 0, 0), np.bool_)
+    panels = np.empty((0, 0, 0), np.int8 if planes else np.bool_)
+    return Stage((rows, line), panels, stage.parts, stage.rounded, stage.pixel, nothing, nothing, 0)
 
 
 def _entry(part: _Part, batch: int) -> list[int]:
@@ -255,9 +267,13 @@ def _run(
 @compiled
 def _piece(entry: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: int, first: int, last: int) -> None:
     """Compute the windows, or the panels, from ``first`` to ``last`` of one convolution."""
-    if entry[_FORM] == _NONE:
+    if entry[_FORM] == _NONE or entry[_FORM] == _PLANES:
         groups, count = entry[_GROUPS], entry[_DEPTH]
-        round_rows(entry[_DATA], count, entry[_OUT], count, first * groups, last * groups)
+        is_whole = entry[_ROWS] == entry[_HIGH] and entry[_LINE] == entry[_BROAD]
+        if entry[_FORM] == _NONE and is_whole and geometry[6] == geometry[7] == 0:
+            round_rows(entry[_DATA], count, entry[_OUT], count, first * groups, last * groups)
+        else:
+            _round_padded(entry, geometry, first, last)
         return
     keeps, rounded = entry[_OUT] != 0, entry[_ROUNDED]
     data = _image(entry[_DATA], batch, entry[_ROWS], entry[_LINE], entry[_CHANNELS])
@@ -284,6 +300,32 @@ def _piece(entry: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: i
     elif HALVES:  # else there are none, and the processor has no instruction that the code for them needs
         halves = array_at(halves_at(place + 2 * skipped), shape)
         _convolve(halves, data, bias, residual, out, geometry, groups, depth, after, begin, first, last)
+
+
+@contracted
+def _round_padded(entry: np.ndarray, geometry: np.ndarray, first: int, last: int) -> None:
+    """Fill the pixels from ``first`` to ``last`` of padded images with rounded data, or with zeros."""
+    count, high, broad = entry[_DEPTH], entry[_HIGH], entry[_BROAD]
+    top, left, held = geometry[6], geometry[7], (entry[_DEPTH] + 1) // 2
+    position = first
+    while position < last:
+        line, begin = divmod(position, broad)
+        image, y = divmod(line, high)
+        end = min(broad, begin + last - position)
+        from_x, to_x = end, end
+        if 0 <= y - top < entry[_ROWS]:
+            from_x = min(max(begin, left), end)
+            to_x = max(min(end, left + entry[_LINE]), from_x)
+        pixels = array_at(words_at(entry[_OUT] + 4 * held * line * broad), held * broad)
+        pixels[held * begin : held * from_x] = 0
+        pixels[held * to_x : held * end] = 0
+        size, seen = entry[_ROWS] * entry[_LINE], (y - top) * entry[_LINE] + from_x - left
+        place = entry[_OUT] + 4 * held * (line * broad + from_x)
+        if entry[_FORM] == _PLANES:
+            round_planes(entry[_DATA] + 4 * (image * count * size + seen), size, place, count, to_x - from_x)
+        else:
+            round_rows(entry[_DATA] + 4 * count * (image * size + seen), count, place, count, 0, to_x - from_x)
+        position += end - begin
 
 
 _After = tuple[int, np.ndarray, bool, int]

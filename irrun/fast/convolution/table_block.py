@@ -1,4 +1,4 @@
-"""The addresses that a block of windows sees, a vector for each tap, as LLVM code."""
+"""The addresses that windows see and at which their results are, as LLVM code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from irrun.fast.block import at, int64
 from irrun.fast.machine.late import cgutils, emitted, ir, types
 from irrun.fast.machine.processor import ROWS
 
-__all__ = ["BEGIN", "LEFT", "TOP", "find_taps"]
+__all__ = ["BEGIN", "LEFT", "TOP", "find_taps", "store_steps"]
 
 TOP, LEFT, BEGIN = range(3)
 """The rows of what is known of the windows of a block: see ``find_taps``."""
@@ -19,17 +19,18 @@ _NUMBERS: Final = ir.VectorType(_I64, ROWS)
 
 def _find_taps(
     context: Any, places: Any, entries: Any, down: Any, across: Any, near_y: Any, near_x: Any, next_y: Any, next_x: Any,
-    high: Any, broad: Any, nothing: Any,
+    high: Any, broad: Any, nothing: Any, within: Any,
 ) -> Any:  # fmt: skip
     """Store the addresses that ``ROWS`` windows see through ``down * across`` taps, i64 [taps, ROWS], at ``entries``.
 
     ``places`` is the address of i64 [3, ROWS]: the row and the column of the first tap of each window, and the address
     of the pixel there. The next taps are ``near_y`` rows and ``near_x`` columns further, or ``next_y`` and ``next_x``
-    bytes. What lies outside of ``high`` rows and ``broad`` columns is at the address ``nothing``.
+    bytes. What lies outside of ``high`` rows and ``broad`` columns is at the address ``nothing``. If ``within``, no
+    element lies there.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
-        places, entries, down, across, near_y, near_x, next_y, next_x, high, broad, nothing = arguments
+        places, entries, down, across, near_y, near_x, next_y, next_x, high, broad, nothing, within = arguments
 
         def every(number: ir.Value) -> ir.Value:
             first = builder.insert_element(ir.Constant(_NUMBERS, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
@@ -42,18 +43,72 @@ def _find_taps(
             return builder.icmp_unsigned("<", place, every(size))  # a negative number is a large one
 
         known = [builder.load(at(builder, places, int64(8 * ROWS * n), _NUMBERS), align=8) for n in range(3)]
-        with cgutils.for_range(builder, down) as row:
-            line, is_line = moved(BEGIN, row.index, next_y), inside(moved(TOP, row.index, near_y), high)
-            first = builder.mul(row.index, across)
-            with cgutils.for_range(builder, across) as column:
-                seen = builder.and_(is_line, inside(moved(LEFT, column.index, near_x), broad))
-                address = builder.add(line, every(builder.mul(column.index, next_x)))
-                place = builder.mul(builder.add(first, column.index), int64(8 * ROWS))
-                into = at(builder, builder.add(entries, place), int64(0), _NUMBERS)
-                builder.store(builder.select(seen, address, every(nothing)), into, align=8)
+
+        def emit(checks: bool) -> None:
+            with cgutils.for_range(builder, down) as row:
+                line = moved(BEGIN, row.index, next_y)
+                is_line = inside(moved(TOP, row.index, near_y), high) if checks else None
+                first = builder.mul(row.index, across)
+                with cgutils.for_range(builder, across) as column:
+                    address = builder.add(line, every(builder.mul(column.index, next_x)))
+                    if is_line is not None:
+                        seen = builder.and_(is_line, inside(moved(LEFT, column.index, near_x), broad))
+                        address = builder.select(seen, address, every(nothing))
+                    place = builder.mul(builder.add(first, column.index), int64(8 * ROWS))
+                    builder.store(address, at(builder, builder.add(entries, place), int64(0), _NUMBERS), align=8)
+
+        with builder.if_else(builder.icmp_signed("!=", within, int64(0))) as (if_within, if_not):
+            with if_within:
+                emit(False)
+            with if_not:
+                emit(True)
         return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 11), generate
+    return types.void(*[types.int64] * 12), generate
 
 
 find_taps: Final[Callable[..., None]] = emitted(_find_taps)
+
+
+_TOGETHER: Final = 8
+"""The windows whose three addresses are stored at once."""
+_ADDRESSES: Final = ir.VectorType(_I64, 3 * _TOGETHER)
+
+
+def _store_steps(
+    context: Any, entries: Any, count: Any, first: Any, second: Any, third: Any, step: Any, next: Any, last: Any
+) -> Any:
+    """Store ``count`` times three numbers at ``entries``, i64 [count, 3]: each is a step further than the one before.
+
+    ``first``, ``second`` and ``third`` are the first three numbers, and ``step``, ``next`` and ``last`` their steps.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        entries, count, *numbers = arguments
+
+        def repeated(three: Sequence[ir.Value]) -> ir.Value:
+            whole = ir.Constant(ir.VectorType(_I64, 3), ir.Undefined)
+            for n, number in enumerate(three):
+                whole = builder.insert_element(whole, number, ir.Constant(ir.IntType(32), n))
+            order = ir.VectorType(ir.IntType(32), 3 * _TOGETHER)
+            return builder.shuffle_vector(whole, whole, ir.Constant(order, [n % 3 for n in range(3 * _TOGETHER)]))
+
+        steps = repeated(numbers[3:])
+        ranks = ir.Constant(_ADDRESSES, [n // 3 for n in range(3 * _TOGETHER)])
+        held = cgutils.alloca_once_value(builder, builder.add(repeated(numbers[:3]), builder.mul(steps, ranks)))
+        steps = builder.mul(steps, ir.Constant(_ADDRESSES, [_TOGETHER] * 3 * _TOGETHER))
+        whole = builder.sdiv(count, int64(_TOGETHER))
+        with cgutils.for_range(builder, whole) as some:
+            place = builder.mul(some.index, int64(8 * 3 * _TOGETHER))
+            builder.store(builder.load(held), at(builder, entries, place, _ADDRESSES), align=8)
+            builder.store(builder.add(builder.load(held), steps), held)
+        with cgutils.for_range_slice(builder, builder.mul(whole, int64(_TOGETHER)), count, int64(1)) as (n, _):
+            for k, (number, by) in enumerate(zip(numbers[:3], numbers[3:])):
+                place = builder.add(builder.mul(n, int64(24)), int64(8 * k))
+                builder.store(builder.add(number, builder.mul(n, by)), at(builder, entries, place, _I64), align=8)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 8), generate
+
+
+store_steps: Final[Callable[..., None]] = emitted(_store_steps)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.fast.convolution.table_block import BEGIN, LEFT, TOP, find_taps
+from irrun.fast.convolution.table_block import BEGIN, LEFT, TOP, find_taps, store_steps
 from irrun.fast.convolution.window_block import ADDED, ADDED_IN_BF16, DENSE, DEPTHWISE, window_block
 from irrun.fast.functions import contracted
 from irrun.fast.machine.late import array_at
@@ -72,8 +72,11 @@ def convolve(
     only ones, and of ``out`` only the shape matters.
     """
     nothing = np.zeros(data.shape[3] + depth, np.float32)
-    more = (panels, bias, groups, depth, adds, limits, keeps, rounded, column, residual)
-    each_table(_convolve_table, data, nothing, out, residual, geometry, first, last, more)
+    more, in_bf16 = (
+        (panels, bias, groups, depth, adds, limits, keeps, rounded, column),
+        (rounded, adds == ADDED_IN_BF16),
+    )
+    each_table(_convolve_table, data, nothing, out, residual, geometry, first, last, more, in_bf16)
 
 
 @contracted
@@ -81,8 +84,7 @@ def _convolve_table(
     data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, count: int, more: Any
 ) -> None:
     """Convolve the windows of a table."""
-    panels, bias, groups, depth, adds, limits, keeps, rounded, column, residual = more
-    _aim_in_bf16(out, residual, adds, rounded, count, targets)
+    panels, bias, groups, depth, adds, limits, keeps, rounded, column = more
     outs, ins, each = out.shape[3] // groups, data.shape[3] // groups, len(panels) // groups
     for group in range(groups):
         begin = 4 * (group * outs + column)
@@ -129,8 +131,9 @@ def convolve_depthwise(
 
     A row of a panel is a tap. If it is a pair of two taps (see ``in_pairs``), ``data`` is rounded to bf16.
     """
-    nothing, more = np.zeros(data.shape[3], np.float32), (panels, bias, adds, limits, keeps, rounded, residual)
-    each_table(_convolve_channels, data, nothing, out, residual, geometry, first, last, more)
+    nothing, more = np.zeros(data.shape[3], np.float32), (panels, bias, adds, limits, keeps, rounded)
+    in_bf16 = (rounded, adds == ADDED_IN_BF16)
+    each_table(_convolve_channels, data, nothing, out, residual, geometry, first, last, more, in_bf16)
 
 
 @contracted
@@ -138,8 +141,7 @@ def _convolve_channels(
     data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, count: int, more: Any
 ) -> None:
     """Convolve the windows of a table, channel by channel."""
-    panels, bias, adds, limits, keeps, rounded, residual = more
-    _aim_in_bf16(out, residual, adds, rounded, count, targets)
+    panels, bias, adds, limits, keeps, rounded = more
     taps, clamps = table.shape[1], limits.size == 2
     low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
     for block in range(-(-count // ROWS)):
@@ -158,31 +160,14 @@ def _convolve_channels(
 
 
 @contracted
-def _aim_in_bf16(
-    out: np.ndarray, residual: np.ndarray, adds: int, rounded: int, count: int, targets: np.ndarray
-) -> None:
-    """Correct the addresses of the first ``count`` windows where bf16 is read or written, two bytes for each number.
-
-    These are the second one if residuals are in bf16, and the third one, that of results at ``rounded`` unless it is 0.
-    """
-    entries, begin, more = array_at(longs_at(address_of(targets)), targets.size), address_of(out), address_of(residual)
-    if adds == ADDED_IN_BF16:
-        for window in range(count):
-            entries[3 * window + 1] = more + (entries[3 * window + 1] - more >> 1)
-    if rounded:
-        for window in range(count):
-            entries[3 * window + 2] = rounded + (entries[3 * window] - begin >> 1)
-
-
-@contracted
 def each_table(
     compute: Callable[..., None], data: np.ndarray, nothing: np.ndarray, out: np.ndarray, residual: np.ndarray,
-    geometry: np.ndarray, first: int, last: int, more: Any,
+    geometry: np.ndarray, first: int, last: int, more: Any, in_bf16: tuple[int, bool] = (0, False),
 ) -> None:  # fmt: skip
     """Make a table for some of the windows ``first`` to ``last`` at a time, and call ``compute`` with it.
 
     ``compute(data, out, table, targets, top, count, more)`` fills ``count`` windows from ``top`` on. The tables are of
-    nearly the same size. Pads are read from ``nothing``.
+    nearly the same size. Pads are read from ``nothing``. See ``_aim`` for ``in_bf16``.
     """
     taps, rest = geometry[0] * geometry[1], np.zeros(out.shape[3], np.float32)
     most = max(1, min(_MAX_TABLE_WINDOWS, _MAX_TABLE_ADDRESSES // taps) // ROWS)
@@ -193,7 +178,7 @@ def each_table(
     for top in range(first, last, height):
         count = min(height, last - top)
         _find(data, geometry, top, count, address_of(nothing), table)
-        _aim(out, residual, geometry, rest, top, count, targets)
+        _aim(out, residual, geometry, rest, top, count, targets, in_bf16)
         compute(data, out, table, targets, top, count, more)
 
 
@@ -219,55 +204,68 @@ def _find(data: np.ndarray, geometry: np.ndarray, first: int, count: int, nothin
     window_y, window_x = divmod(place, line_windows)
     places = np.empty((3, ROWS), np.int64)
     for block in range(-(-count // ROWS)):
-        for row in range(ROWS):
+        within = 0
+        if window_x + ROWS <= line_windows and (block + 1) * ROWS <= count:  # all in a row
             top, left = window_y * step_y - pad_y, window_x * step_x - pad_x
-            places[TOP, row] = top if block * ROWS + row < count else _OUTSIDE
-            places[LEFT, row] = left
-            places[BEGIN, row] = address_of(data) + ((image * high + top) * broad + left) * pixel
-            window_x += 1
+            begin = address_of(data) + ((image * high + top) * broad + left) * pixel
+            for row in range(ROWS):
+                places[TOP, row], places[LEFT, row] = top, left + row * step_x
+                places[BEGIN, row] = begin + row * step_x * pixel
+            low, right = top + (down - 1) * near_y, left + (ROWS - 1) * step_x + (across - 1) * near_x
+            within = int(top >= 0 and left >= 0 and low < high and right < broad)
+            window_x += ROWS
             if window_x == line_windows:
                 window_x, window_y = 0, window_y + 1
                 if window_y == high_windows:
                     window_y, image = 0, image + 1
+        else:
+            for row in range(ROWS):
+                top, left = window_y * step_y - pad_y, window_x * step_x - pad_x
+                places[TOP, row] = top if block * ROWS + row < count else _OUTSIDE
+                places[LEFT, row] = left
+                places[BEGIN, row] = address_of(data) + ((image * high + top) * broad + left) * pixel
+                window_x += 1
+                if window_x == line_windows:
+                    window_x, window_y = 0, window_y + 1
+                    if window_y == high_windows:
+                        window_y, image = 0, image + 1
         entries = address_of(table) + block * table.strides[0]
         find_taps(
             address_of(places), entries, down, across, near_y, near_x, near_y * broad * pixel, near_x * pixel, high,
-            broad, nothing,
+            broad, nothing, within,
         )  # fmt: skip
 
 
 @compiled
 def _aim(
     out: np.ndarray, residual: np.ndarray, geometry: np.ndarray, rest: np.ndarray, first: int, count: int,
-    targets: np.ndarray,
+    targets: np.ndarray, in_bf16: tuple[int, bool],
 ) -> None:  # fmt: skip
     """Fill ``targets`` [blocks, ROWS, 3] with the addresses of results and residuals of the windows from ``first`` on.
 
-    What the last block has too many windows for is read from ``rest`` and written to it.
+    What the last block has too many windows for is read from ``rest`` and written to it. ``in_bf16`` is the address of
+    the results in bf16, which the third number is then, or 0, and whether residuals are in bf16.
     """
-    pixel, other, nothing = out.itemsize * out.shape[3], residual.itemsize * residual.shape[3], address_of(rest)
-    into, more = address_of(out), address_of(residual)
+    rounded, halved = in_bf16
+    pixel, nothing = out.itemsize * out.shape[3], address_of(rest)
+    half, other = pixel >> 1 if rounded else 0, residual.itemsize * residual.shape[3] >> int(halved)
+    into, more, third = address_of(out), address_of(residual), rounded if rounded else nothing
     step_y, step_x, first_y, first_x = geometry[10], geometry[11], geometry[12], geometry[13]
     if step_y == step_x == 1 and geometry[8] == out.shape[1] and geometry[9] == out.shape[2]:  # one after the other
+        begins = into + first * pixel, more + first * other, third + first * half
+        store_steps(address_of(targets), count, *begins, pixel, other, half)
+    else:
         entries = array_at(longs_at(address_of(targets)), targets.size)
+        image, place = divmod(first, geometry[8] * geometry[9])
+        y, x = divmod(place, geometry[9])
         for window in range(count):
-            entries[3 * window] = into + (first + window) * pixel
-            entries[3 * window + 1] = more + (first + window) * other
-            entries[3 * window + 2] = nothing
-        for n in range(3 * count, -(-count // ROWS) * ROWS * 3):
-            entries[n] = nothing
-        return
-    image, place = divmod(first, geometry[8] * geometry[9])
-    y, x = divmod(place, geometry[9])
-    for block in range(-(-count // ROWS)):
-        for row in range(ROWS):
-            known = block * ROWS + row < count
             place = (image * out.shape[1] + y * step_y + first_y) * out.shape[2] + x * step_x + first_x
-            targets[block, row, 0] = into + pixel * place if known else nothing
-            targets[block, row, 1] = more + other * place if known else nothing
-            targets[block, row, 2] = nothing
+            entries[3 * window], entries[3 * window + 1] = into + pixel * place, more + other * place
+            entries[3 * window + 2] = third + half * place
             x += 1
             if x == geometry[9]:
                 x, y = 0, y + 1
             if y == geometry[8]:
                 y, image = 0, image + 1
+    left = -(-count // ROWS) * ROWS - count
+    store_steps(address_of(targets) + 24 * count, left, nothing, nothing, nothing, 0, 0, 0)

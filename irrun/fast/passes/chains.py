@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 from irrun.opdef import Value
 from irrun.planning.flow import Context, Flow
+from irrun.planning.layout import is_copied
 from irrun.planning.steps import Step
 
 __all__ = ["chain_kernels", "join_sequences"]
@@ -48,11 +50,16 @@ def join_sequences(flow: Flow, context: Context) -> Flow:
     """Join convolutions whose results no other step reads into one step, at the last one's place."""
     steps: dict[int, Step] = dict(enumerate(flow.steps))
     for last in reversed(range(flow.end)):
-        group = _sequence_before(flow, steps, last) if last in steps and _is_stage(steps[last]) else {last}
-        if len(group) > 1:
-            for position in group:
+        if last not in steps or not _is_stage(steps[last]):
+            continue
+        group = _sequence_before(flow, steps, last)
+        members = [steps[position] for position in sorted(group)]
+        copies = {step.reads[0]: copy for step in members if (copy := _copy_before(flow, context, step)) is not None}
+        if len(group) > 1 or _pads(members[0]):
+            for position in {*group, *copies.values()}:
                 del steps[position]
-            steps[last] = _sequence([flow.steps[position] for position in sorted(group)], context.values)
+            sources = {slot: flow.steps[copy].reads[0] for slot, copy in copies.items()}
+            steps[last] = _sequence(members, context.values, sources)
     return flow.replaced([steps[position] for position in sorted(steps)])
 
 
@@ -69,26 +76,52 @@ def _sequence_before(flow: Flow, steps: Mapping[int, Step], last: int) -> set[in
     return group
 
 
+def _copy_before(flow: Flow, context: Context, step: Step) -> int | None:
+    """Return the position of the step that lays the channels of a picture last for this step alone, which rounds it."""
+    copy = flow.maker(step.reads[0])
+    if not _pads(step) or copy is None or not is_copied(copy):
+        return None
+    is_f32 = context.values[copy.reads[0]].type.name == "f32"
+    return flow.made[step.reads[0]] if is_f32 and flow.only_reader(step.reads[0]) is not None else None
+
+
+def _pads(step: Step) -> bool:
+    """Return whether a convolution pads the data that it rounds."""
+    return bool(_stage(step).padded)
+
+
+def _stage(step: Step) -> Any:
+    """Return the stage of a single convolution."""
+    (stage,) = step.kernel.joins.stages
+    return stage
+
+
 def _is_stage(step: Step) -> bool:
     """Return whether a step is a single convolution that can be a member of a sequence."""
     return len(step.kernel.joins.stages) == 1
 
 
-def _sequence(steps: Sequence[Step], values: Sequence[Value]) -> Step:
-    """Return one step that computes a sequence of convolutions."""
+def _sequence(steps: Sequence[Step], values: Sequence[Value], sources: Mapping[int, int]) -> Step:
+    """Return one step that computes a sequence of convolutions.
+
+    ``sources`` are the slots that hold the data of convolutions with its channels first, by the slots that these read.
+    """
     from irrun.fast.convolution.sequences import Member, sequence
 
     number = {step.writes[0]: n for n, step in enumerate(steps)}
     reads = [slot for step in steps for n, slot in enumerate(step.reads) if n != 1 and slot not in number]
-    outer = list(dict.fromkeys(reads))
-    number |= {slot: -1 - n for n, slot in enumerate(outer)}
+    reads = list(dict.fromkeys(reads))
+    number |= {slot: -1 - n for n, slot in enumerate(reads)}
+    outer = [sources.get(slot, slot) for slot in reads]
     members = [
         Member(
-            step.kernel.joins.stages[0],
-            number[step.reads[0]],
+            _stage(step),
+            number[data],
             number[step.reads[2]] if len(step.reads) > 2 else None,
+            data in sources,
         )
         for step in steps
+        for data in step.reads[:1]
     ]
     filters = [step.reads[1] for step in steps]
     shape = values[steps[-1].writes[0]].shape.static

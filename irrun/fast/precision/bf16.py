@@ -19,7 +19,7 @@ from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, multiply_panels, zero_pane
 from irrun.fast.precision.pairs import GROUP, round_groups
 from irrun.kernels.cast import rounded_to_bf16
 
-__all__ = ["multiply_rounded", "round_rows", "rounded_panels", "words"]
+__all__ = ["multiply_rounded", "round_planes", "round_rows", "rounded_panels", "words"]
 
 
 def words(count: int) -> int:
@@ -102,6 +102,25 @@ def round_rows(source: int, apart: int, target: int, count: int, first: int, las
                 for k in range(held - 1):
                     pairs[k] = row[k]
                 pairs[held - 1] = row[held - 1] & _LOWER
+
+
+@compiled
+def round_planes(source: int, apart: int, target: int, count: int, pixels: int) -> None:
+    """Round ``pixels`` of ``count`` f32 each, whose channels are ``apart`` numbers apart, to rows of bf16.
+
+    ``source`` and ``target`` are addresses. The rows at ``target`` are those of ``round_rows``.
+    """
+    held = (count + 1) // 2
+    for k in range(held):
+        pairs = array_at(words_at(target + 4 * k), pixels * held - k)
+        low = array_at(words_at(source + 8 * k * apart), pixels)
+        if 2 * k + 1 < count:
+            high = array_at(words_at(source + (8 * k + 4) * apart), pixels)
+            for n in range(pixels):
+                pairs[n * held] = np.uint32(_rounded(low[n]) | np.uint32(_rounded(high[n]) << _BITS))
+        else:
+            for n in range(pixels):
+                pairs[n * held] = _rounded(low[n])
 
 
 @contracted
