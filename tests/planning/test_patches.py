@@ -62,7 +62,7 @@ def test_results_with_channels_last_in_memory(
     if follows == "all":
         feeds.append(rng.standard_normal(wanted.shape, np.float32))
         node = b.Relu(b.Add(node, b.parameter(list(wanted.shape), "f32", name="y")))
-        wanted, terms = np.maximum(wanted + feeds[1], 0), terms + np.abs(feeds[1])
+        wanted, terms = np.maximum(wanted + held(feeds[1]), 0), terms + np.abs(feeds[1])
     count = int(np.prod(wanted.shape[2:]))
     node = b.Transpose(b.Reshape(node, [shape[0], outs, count], special_zero=False), [0, 2, 1])
     result = run(node, way, *feeds, precision=precision)
