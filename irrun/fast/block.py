@@ -26,7 +26,6 @@ __all__ = [
     "Sums",
     "at",
     "fetch",
-    "fetch_ahead",
     "fused",
     "in_bf16",
     "int64",
@@ -241,10 +240,7 @@ def multiplied(
     k, address = builder.phi(_I64), builder.phi(_I64)
     sums = [[builder.phi(_FLOATS) for _ in range(count)] for _ in range(rows)]
     places = [builder.add(address, builder.mul(ldb, int64(panel))) for panel in range(-(-count // VECTORS))]
-    if rows == 1:  # it soon needs the next rows of its own panels
-        for place in places:
-            fetch_ahead(builder, place, _row_bytes(form))
-    elif ahead is not None:
+    if rows > 1 and ahead is not None:  # a single row waits for memory alone, and the processor fetches better
         fetch(builder, builder.add(ahead, builder.mul(k, int64(CACHE_LINE_BYTES))), SECOND_LEVEL)
     vectors = [vector for place in places for vector in widened(builder, form, place)]
     elements = [repeated(builder, builder.load(builder.gep(begin, [k]), align=4)) for begin in begins]
@@ -262,12 +258,6 @@ def multiplied(
     return added
 
 
-def fetch_ahead(builder: Any, address: ir.Value, size: int) -> None:
-    """Have the processor fetch ``size`` bytes, some distance after an address, into its nearest cache."""
-    for line in range(0, size, CACHE_LINE_BYTES):
-        fetch(builder, builder.add(address, int64(_FETCHED_AHEAD_BYTES + line)), _NEAREST)
-
-
 def fetch(builder: Any, address: ir.Value, level: int) -> None:
     """Have the processor fetch the line of memory at an address into its cache of a level."""
     byte = ir.IntType(8).as_pointer()
@@ -277,13 +267,9 @@ def fetch(builder: Any, address: ir.Value, level: int) -> None:
     builder.call(fetch, [builder.inttoptr(address, byte), *hints])
 
 
-_NEAREST: Final = 3
 SECOND_LEVEL: Final = 2
-"""Caches as LLVM numbers them."""
+"""The cache as LLVM numbers it."""
 CACHE_LINE_BYTES: Final = 64
-_FETCHED_AHEAD_BYTES: Final = 2048
-"""How far ahead of a product memory is fetched: 16 rows of 64 columns in f16. The processor's own prefetching ends at
-each page."""
 
 
 def _row_bytes(form: Form) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from irrun.fast.block import FORMS, WIDTH, Form, Sums, at, fetch_ahead, fused, int64, repeated
+from irrun.fast.block import FORMS, WIDTH, Form, Sums, at, fused, int64, repeated
 from irrun.fast.integers.dots import BYTES, DOT
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import VECTOR, VECTORS
@@ -122,9 +122,6 @@ def _dots(
     sums = [[builder.phi(_INTS) for _ in vectors] for _ in range(rows)]
     panels = {vector // VECTORS for vector in vectors}
     places = {panel: builder.add(address, builder.mul(ldb, int64(panel))) for panel in sorted(panels)}
-    if not vectors.start:
-        for place in places.values():
-            fetch_ahead(builder, place, BYTES * WIDTH)
     loads = [
         builder.load(at(builder, places[vector // VECTORS], int64(BYTES * VECTOR * (vector % VECTORS)), _INTS), align=1)
         for vector in vectors

@@ -48,16 +48,13 @@ def _multiply_rows(
     for top in range(0, rows, MAX_CACHED_ROWS):
         height = min(MAX_CACHED_ROWS, rows - top)
         quantize_rows(a[top : top + height], codes, units, sums, powers, size)
-        column = first
-        while column < last:
+        for column in range(first, last, WIDTH):
             at = panel + column // WIDTH
             b = address_of(panels) + at * ldb
             shifts = address_of(zeros) + at * zeros.strides[0]
             factors = address_of(scales) + at * scales.strides[0]
-            # a single row leaves registers for four panels, which are read from memory at the same time
-            count = 4 if height == 1 and column + 4 * WIDTH <= last else 1
-            width = min(count * WIDTH, last - column)
-            is_whole = width == count * WIDTH
+            width = min(WIDTH, last - column)
+            is_whole = width == WIDTH
             for row in range(0, height, ROWS):
                 some = min(ROWS, height - row)
                 of, unit, sum = (
@@ -67,11 +64,7 @@ def _multiply_rows(
                 )
                 place = address_of(out) + (top + row) * out.strides[0] + 4 * column
                 c, ldc = (place, out.strides[0] // 4) if is_whole else (address_of(edge), WIDTH)
-                if count == 4:
-                    multiply_quantized(
-                        1, 4, panels, zeros, of, depth, unit, sum, b, ldb, shifts, factors, c, ldc, groups, parts, size
-                    )
-                elif some == 1:
+                if some == 1:
                     multiply_quantized(
                         1, 1, panels, zeros, of, depth, unit, sum, b, ldb, shifts, factors, c, ldc, groups, parts, size
                     )
@@ -106,7 +99,6 @@ def _multiply_rows(
                 finish(
                     place, out.strides[0] // 4, some, width, bias + 4 * column if bias else 0, more, apart, low, high
                 )  # fmt: skip
-            column += width
 
 
 @compiled
