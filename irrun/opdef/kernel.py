@@ -147,7 +147,8 @@ class Joins:
     """Returns the calls that compute the output, if each row depends on the same row of ``row_inputs`` alone.
 
     It takes these inputs in port order (None for the others), and ``out``; all are matrices with contiguous rows. An
-    ``elementwise`` kernel also takes arrays of one axis, which are the same for each row.
+    ``elementwise`` kernel also takes arrays of one axis, which are the same for each row. All other arrays of the calls
+    live as long as the kernel, so that the calls may be done again.
     """
     row_inputs: tuple[int, ...] = ()
     """The numbers of the inputs that ``row_calls`` reads."""

@@ -26,7 +26,7 @@ from irrun.fast.machine.processor import ROWS, compiled
 from irrun.kernels.threads import idle, posted, running, shared, threads, wake
 from irrun.opdef import Calls
 
-__all__ = ["YIELD", "InTurn", "share", "share_rows", "wait"]
+__all__ = ["YIELD", "InBlocks", "InTurn", "share", "wait"]
 
 _LOOKS_BEFORE_SLEEP: Final = 1 << 14
 """How often a thread looks for a call before it sleeps, if no large model runs: some 0.3 ms."""
@@ -74,14 +74,19 @@ def share(function: Callable[..., Any], count: int, work: int, *arguments: Any, 
     return result
 
 
-def share_rows(calls: Calls, count: int, work: int, most: int) -> None:
-    """Do calls of machine code in turn for blocks of at most ``most`` rows of ``count``, on all threads.
+class InBlocks:
+    """Calls of machine code, which are done in turn for blocks of at most ``most`` rows, as often as this is called.
 
-    The blocks of a thread are of nearly the same size. Raises MemoryError.
+    The threads share the rows. The blocks of a thread are of nearly the same size. ``work`` is that of all calls. The
+    memory of the calls lives as long as this object is called. Raises MemoryError.
     """
-    table, prepared = _prepared(calls)
-    share(_do_calls, count, work, table, most)
-    del prepared  # the calls have read it
+
+    def __init__(self, calls: Calls, work: int, most: int) -> None:
+        self._work, self._most = work, most
+        self._table, self._prepared = _prepared(calls)
+
+    def __call__(self, count: int) -> None:
+        share(_do_calls, count, self._work, self._table, self._most)
 
 
 class InTurn:

@@ -239,7 +239,8 @@ class _Group:
     """The columns of each register of scratch memory."""
     flops: int
     kept: local = field(default_factory=local, compare=False)
-    """The registers of few rows and their prepared calls, in each thread: ``registers``, ``calls``, ``in_turn``."""
+    """Of each thread: the registers of few rows and their prepared calls, ``registers``, ``calls`` and ``in_turn``; or
+    the prepared calls of the last block, ``in_blocks``, and its ``place``, the addresses of all registers."""
 
     def call(self, *arrays: np.ndarray, out: Any = None) -> Any:
         """The kernel of the group. Inputs after the operands are matrices that its members hold packed."""
@@ -288,15 +289,23 @@ class _Group:
         return [call for member in self.program for call in member.calls(registers)]
 
     def share(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
-        """Have the threads share the machine code of all members."""
-        from irrun.fast.machine.sharing import share_rows
+        """Have the threads share the machine code of all members.
+
+        The calls of a block are prepared again only if it lies elsewhere than the last one.
+        """
+        from irrun.fast.machine.memory import data_address
+        from irrun.fast.machine.sharing import InBlocks
 
         count, row_bytes = len(results[0]), self.row_bytes
+        most = max(BLOCK_BYTES // row_bytes, _MAX_BLOCK_ROWS)
         for (rows,) in blocks((count,), row_bytes, max(_MAX_SHARED_BYTES, _MAX_BLOCK_ROWS * row_bytes)):
-            registers, high = self.registers(inputs, results, rows), rows.stop - rows.start
-            share_rows(
-                self.calls(registers), high, self.flops * high // count, max(BLOCK_BYTES // row_bytes, _MAX_BLOCK_ROWS)
-            )
+            high = rows.stop - rows.start
+            memory = (*inputs, *self.scratch(high), *results)
+            place = rows, *map(data_address, memory)
+            if getattr(self.kept, "place", None) != place:
+                calls = self.calls(self.registers(inputs, results, rows))
+                self.kept.place, self.kept.in_blocks = place, InBlocks(calls, self.flops * high // count, most)
+            self.kept.in_blocks(high)
 
     def compute(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Have each thread compute all members on some blocks of rows."""
@@ -315,9 +324,13 @@ class _Group:
         high = rows.stop - rows.start
         return [
             *(operand.of_block(array, rows) for operand, array in zip(self.operands, inputs)),
-            *(scratch(_FIRST_SCRATCH + n, np.dtype(np.float32), high, width) for n, width in enumerate(self.widths)),
+            *self.scratch(high),
             *(result[rows] for result in results),
         ]
+
+    def scratch(self, rows: int) -> list[np.ndarray]:
+        """Return the registers of scratch memory for so many rows."""
+        return [scratch(_FIRST_SCRATCH + n, np.dtype(np.float32), rows, width) for n, width in enumerate(self.widths)]
 
 
 def _program(
