@@ -51,6 +51,7 @@ _QUIET: Final = np.uint32(0x00400000)
 _HALF: Final = np.uint32(0x7FFF)
 _BITS: Final = np.uint32(16)
 _ONE: Final = np.uint32(1)
+_WORD: Final = np.uint64(32)
 _LOWER: Final = np.uint32(0xFFFF)
 _THREE: Final = 0xFFFFFFFFFFFF
 """The bits of three numbers."""
@@ -111,6 +112,14 @@ def round_planes(source: int, apart: int, target: int, count: int, pixels: int) 
     ``source`` and ``target`` are addresses. The rows at ``target`` are those of ``round_rows``.
     """
     held = (count + 1) // 2
+    if count == 3:  # eight bytes at once
+        wide = array_at(longs_at(target), pixels)
+        one, two = array_at(words_at(source), pixels), array_at(words_at(source + 4 * apart), pixels)
+        three = array_at(words_at(source + 8 * apart), pixels)
+        for n in range(pixels):
+            low = np.uint32(_rounded(one[n]) | np.uint32(_rounded(two[n]) << _BITS))
+            wide[n] = np.int64(np.uint64(low) | np.uint64(np.uint64(_rounded(three[n])) << _WORD))
+        return
     for k in range(held):
         pairs = array_at(words_at(target + 4 * k), pixels * held - k)
         low = array_at(words_at(source + 8 * k * apart), pixels)
