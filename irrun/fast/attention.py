@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from irrun.fast.attention_block import as_columns, weigh_block, weigh_pairs, weigh_vectors
+from irrun.fast.attention_block import as_columns, fetch_row, weigh_block, weigh_pairs, weigh_vectors
 from irrun.fast.block import HALF
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import address_of, data_address, row_at
@@ -199,6 +199,9 @@ def _attend(
             if share == 2:
                 _hold(a, 4 * lda, high, depth, share, some, spare)
                 a, lda = address_of(some), held
+            if head + 1 < places.shape[1]:
+                for i in range(top, top + high):
+                    _fetch(places[:, head + 1], steps, i, (depth, width), keys)
             seen = min(keys, top + high) if causal else keys
             if panels == 1:
                 mask, step = (places[4, head], steps[4]) if len(places) == 5 else (address_of(shown), 0)
@@ -242,6 +245,18 @@ def _attend(
             for i in range(high):
                 place = places[3, head] + 4 * (top + i) * steps[3]
                 _copy(address_of(sums) + 4 * i * wide * WIDTH, place, width, factors[i])
+
+
+@contracted
+def _fetch(places: np.ndarray, steps: np.ndarray, row: int, sizes: tuple[int, int], keys: int) -> None:
+    """Fetch a row of the queries, keys, values and results of a head, which the processor does not guess.
+
+    Where heads lie side by side, the rows of a head are far apart. ``sizes`` are those of a query and of a value.
+    """
+    depth, width = sizes
+    for number, size, count in ((0, depth, row + 1), (1, depth, keys), (2, width, keys), (3, width, row + 1)):
+        if row < count:
+            fetch_row(places[number] + 4 * row * steps[number], 4 * size)
 
 
 @contracted

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any, Final
 
-from irrun.fast.block import FORMS, at, fused, int64, multiplied, repeated
+from irrun.fast.block import CACHE_LINE_BYTES, FORMS, SECOND_LEVEL, at, fetch, fused, int64, multiplied, repeated
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import VECTOR
 from irrun.fast.precision.pairs import GROUP, neighbours
 
-__all__ = ["as_columns", "weigh_block", "weigh_pairs", "weigh_vectors"]
+__all__ = ["as_columns", "fetch_row", "weigh_block", "weigh_pairs", "weigh_vectors"]
 
 _F32: Final = ir.FloatType()
 _I32: Final = ir.IntType(32)
@@ -44,6 +44,21 @@ def _as_columns(context: Any, source: Any, step: Any, target: Any, apart: Any) -
 
 
 as_columns: Final[Callable[..., None]] = emitted(_as_columns)
+
+
+def _fetch_row(context: Any, address: Any, size: Any) -> Any:
+    """Fetch ``size`` bytes from an address on into the second-level cache."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        address, size = arguments
+        with cgutils.for_range_slice(builder, int64(0), size, int64(CACHE_LINE_BYTES)) as (offset, _):
+            fetch(builder, builder.add(address, offset), SECOND_LEVEL)
+        return context.get_dummy_value()
+
+    return types.void(address, size), generate
+
+
+fetch_row: Final[Callable[[int, int], None]] = emitted(_fetch_row)
 
 
 def _floats(number: float) -> ir.Constant:

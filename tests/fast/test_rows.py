@@ -215,3 +215,16 @@ def test_rows_of_two_ranks_that_share_an_operand() -> None:
     assert [step.kernel.algorithm for step in executable.plan.steps] == ["by rows"]
     for found, expected in zip(executable(feeds).arrays, irrun.compile(model, exact=True)(feeds).arrays):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
+
+
+def test_calls_that_stay_prepared_read_new_memory() -> None:
+    """A group prepares its calls again if its inputs or results lie elsewhere than in the run before."""
+    model = b.model({"y": norm_first(b.parameter([100, WIDTH], "f32", name="x"))})
+    executable, exact = irrun.compile(model, exact=False), irrun.compile(model, exact=True)
+    memory = normal(3, 100, WIDTH)
+    kept = []
+    for n in (0, 0, 1, 2, 1, 0):
+        memory[n] += 1
+        kept.append(executable([memory[n]])[0])
+        np.testing.assert_allclose(kept[-1], exact([memory[n]])[0], rtol=2e-4, atol=2e-4)
+        assert not any(np.shares_memory(kept[-1], other) for other in kept[:-1])
