@@ -57,6 +57,8 @@ class Member:
     _OUTS, _GROUPS, _DEPTH, _PIECES_OF, _BY_PANELS, _CLAMPS, _ADDS, _ROUNDED,
 ) = range(22)  # fmt: skip
 """The columns of the table of a sequence: addresses, sizes and numbers of each convolution."""
+_VALUES: Final = [_DATA, _RESIDUAL, _OUT, _ROUNDED]
+"""The columns that a call fills in."""
 _FLOATS, _HALVES, _SHORTS, _PAIRS, _NONE, _PLANES = range(6)
 """The form of panels: f32, f16, bf16 or pairs of bf16. A part without panels rounds its data, whose channels are the
 last or the first axis, to bf16."""
@@ -93,6 +95,9 @@ class _Sequence:
         self.geometry = np.array([geometry_of(stage.axes[0], stage.axes[1]) for stage in stages])
         self.limits = np.array([stage.limits if stage.limits.size else (0, 0) for stage in stages], np.float32)
         self.offsets, self.size = _places(self.parts, [size * self.together for size in sizes])
+        values = [(part.data, part.residual, part.out, part.rounded) for part in self.parts]
+        nothing = len(self.offsets) + 1  # the number of the address 0
+        self.numbers = np.array([[nothing if value is None else value for value in some] for some in values])
 
     def call(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         whole = np.empty(self.shape, np.float32) if out is None else out
@@ -105,16 +110,10 @@ class _Sequence:
     def _fill(self, whole: np.ndarray, given: Sequence[np.ndarray]) -> None:
         """Compute some images."""
         between = data_address(scratch(0, whole.dtype, self.size))
-        places = [*(between + 4 * offset for offset in self.offsets), data_address(whole)]
+        places = [*(between + 4 * offset for offset in self.offsets), data_address(whole), 0]
         places += [data_address(array) for array in reversed(given)]  # so that the first is number -1
         table = self.table.copy()
-        for column, numbers in (
-            (_DATA, [part.data for part in self.parts]),
-            (_RESIDUAL, [part.residual for part in self.parts]),
-            (_OUT, [part.out for part in self.parts]),
-            (_ROUNDED, [part.rounded for part in self.parts]),
-        ):
-            table[:, column] = [0 if number is None else places[number] for number in numbers]
+        table[:, _VALUES] = np.array(places)[self.numbers]
         taken = np.zeros((len(table), table[:, _PIECES_OF].max() + 1), np.int64)
         work = self.flops * len(whole) // self.shape[0]
         share(_run, threads(), work, table, self.geometry, self.limits, len(whole), taken, threads(), YIELD)

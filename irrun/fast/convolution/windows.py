@@ -171,8 +171,8 @@ def each_table(
     """
     taps, rest = geometry[0] * geometry[1], np.zeros(out.shape[3], np.float32)
     most = max(1, min(_MAX_TABLE_WINDOWS, _MAX_TABLE_ADDRESSES // taps) // ROWS)
-    blocks = -(-(last - first) // ROWS)
-    height = -(-blocks // max(1, -(-blocks // most))) * ROWS
+    blocks = max(1, -(-(last - first) // ROWS))  # a thread may have no windows
+    height = -(-blocks // -(-blocks // most)) * ROWS
     table = np.empty((height // ROWS, taps, ROWS), np.int64)
     targets = np.empty((height // ROWS, ROWS, 3), np.int64)
     for top in range(first, last, height):
