@@ -193,17 +193,23 @@ def turned(x: np.ndarray) -> np.ndarray:
     return np.concatenate([-x[..., WIDTH // 2 :], x[..., : WIDTH // 2]], -1)
 
 
-def block(*, target: int = 0, beams: bool = False) -> Executable:
+def block(*, target: int = 0, beams: bool = False, flat: bool = False) -> Executable:
     """Return a model as exporters write it: rotated queries attend to the keys and values of all runs.
 
     Its inputs are queries [1,6,L,8], keys and values [1,2,L,8], cos and sin [1,1,L,8], and a boolean mask [1,1,L,S].
     ``target`` is added to the length to which keys and values are broadcast. With ``beams``, a last input i32 [1]
-    chooses the rows of the past.
+    chooses the rows of the past. With ``flat``, rows hold the heads side by side: [1,L,48] and [1,L,16].
     """
     heads = [b.parameter([1, n, None, WIDTH], "f32", name=name) for n, name in zip((HEADS, GROUPS, GROUPS), "qkv")]
     cos, sin = (b.parameter([1, 1, None, WIDTH], "f32", name=name) for name in ("cos", "sin"))
     mask = b.parameter([1, None, None, None], "boolean", name="mask")
     rows = [b.parameter([1], "i32", name="beams")] if beams else []
+    inputs = heads
+    if flat:
+        counts = HEADS, GROUPS, GROUPS
+        inputs = [b.parameter([1, None, n * WIDTH], "f32", name=name) for n, name in zip(counts, "qkv")]
+        apart = [b.Reshape(x, [0, 0, n, WIDTH], special_zero=True) for x, n in zip(inputs, counts)]
+        heads = [b.Transpose(x, [0, 2, 1, 3]) for x in apart]
     half = WIDTH // 2
 
     def rotated(x: b.Node, cut: int, joined: int) -> b.Node:
@@ -230,7 +236,9 @@ def block(*, target: int = 0, beams: bool = False) -> Executable:
         wide = b.Broadcast(b.Unsqueeze(whole, 2), b.Concat([ones[0], ones[1], length, ones[2]], axis=0))
         repeated.append(b.Reshape(wide, ones[3], special_zero=True))
     result = b.ScaledDotProductAttention(query, *repeated, mask, causal=False)
-    return irrun.compile(b.model(result, inputs=[*heads, cos, sin, mask, *rows], sinks=sinks))
+    if flat:
+        result = b.Reshape(b.Transpose(result, [0, 2, 1, 3]), [0, 0, HEADS * WIDTH], special_zero=True)
+    return irrun.compile(b.model(result, inputs=[*inputs, cos, sin, mask, *rows], sinks=sinks))
 
 
 def attended(
@@ -265,14 +273,14 @@ def test_tokens_attend_to_their_past(fast: bool, monkeypatch: pytest.MonkeyPatch
         np.testing.assert_allclose(result, want, rtol=3e-6, atol=3e-6)
 
 
-@pytest.mark.parametrize("beams", [False, True])
-def test_a_token_is_one_step(beams: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("beams", "flat"), [(False, False), (True, False), (True, True)])
+def test_a_token_is_one_step(beams: bool, flat: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys and values of a token are appended in place, and those of a run that fails are forgotten."""
     pytest.importorskip("numba", reason="the extra `fast` is not installed")
     monkeypatch.setattr(plans, "_COMPILED", 0)
     monkeypatch.setattr(plans, "_WEIGHTS", 1 << 40)
     generator = np.random.default_rng(1)
-    model = block(beams=beams)
+    model = block(beams=beams, flat=flat)
     past = [np.zeros((1, GROUPS, 0, WIDTH), np.float32)] * 2
     moves = 0
     for turn in range(40):
@@ -283,22 +291,24 @@ def test_a_token_is_one_step(beams: bool, monkeypatch: pytest.MonkeyPatch) -> No
         kept = None if before is None else before.copy()
         mask = generator.random((1, 1, 1, turn + 1)) < 0.8
         mask[..., -1] = True
-        inputs = [query, key, value, cos, sin, mask, *([np.zeros(1, np.int32)] if beams else [])]
+        rows = [x.reshape(1, 1, -1) for x in (query, key, value)] if flat else [query, key, value]
+        inputs = [*rows, cos, sin, mask, *([np.zeros(1, np.int32)] if beams else [])]
         if turn % 8 == 5:
             with pytest.raises(ExecutionError, match="attention_mask"):
                 model([*inputs[:5], np.ones((1, 1, 1, turn + 7), np.bool_), *inputs[6:]])
         past = [np.concatenate(pair, 2) for pair in zip(past, grown)]
         result = model(inputs)[0]
-        np.testing.assert_allclose(
-            result, attended(query * cos + turned(query) * sin, past[0], past[1], mask), rtol=3e-6, atol=3e-6
-        )
-        for name, want in zip(("key", "value"), past):
-            np.testing.assert_allclose(model.state[name], want, rtol=1e-6, atol=1e-6)
+        want = attended(query * cos + turned(query) * sin, past[0], past[1], mask)
+        np.testing.assert_allclose(result, want.reshape(result.shape), rtol=3e-6, atol=3e-6)
+        for name, held in zip(("key", "value"), past):
+            np.testing.assert_allclose(model.state[name], held, rtol=1e-6, atol=1e-6)
         if before is not None:
             np.testing.assert_array_equal(before, kept)
             moves += not np.shares_memory(before, model.state["key"])
     assert moves <= 6
-    assert "of a token" in [step.kernel.algorithm for step in model.plans[-1].steps]
+    last = model.plans[-1].steps
+    assert "of a token" in [step.kernel.algorithm for step in last]
+    assert not {"Transpose", "Assign", "ReadValue"} & {step.op.type for step in last}
 
 
 def test_keys_that_are_broadcast_to_another_length_are_left_to_their_layers() -> None:

@@ -345,7 +345,15 @@ def _attention(d: Draw) -> Node:
 def _token(d: Draw) -> Node:
     """A rotated query, whose rotated key and value are appended to those of the past, attends to them."""
     batch, heads, past, size, width = d.size(3), d.size(4), d.size(40), 2 * d.size(35), d.size(70)
-    query, key, value = (d.input(batch, heads, 1, n, dynamic=0) for n in (size, size, width))
+    is_flat = d.rng.random() < 0.5  # the heads are side by side, as products give and read them
+
+    def given(n: int) -> Node:
+        if not is_flat:
+            return d.input(batch, heads, 1, n, dynamic=0)
+        rows = b.Reshape(d.input(batch, 1, heads * n, dynamic=0), [0, 0, heads, n], special_zero=True)
+        return b.Transpose(rows, [0, 2, 1, 3])
+
+    query, key, value = map(given, (size, size, width))
     angles = [d.input(1, 1, 1, size, dynamic=0) for _ in range(2)]
 
     def rotated(x: Node) -> Node:
@@ -363,7 +371,8 @@ def _token(d: Draw) -> Node:
         whole.append(b.Concat([chosen, new], axis=2))
         d.sinks.append(b.Assign(whole[-1], variable_id=name))
     mask = d.one([], [d.normal(1, 1, 1, past + 1)], [d.normal(batch, heads, 1, past + 1)])
-    return b.ScaledDotProductAttention(rotated(query), *whole, *mask, causal=False)
+    result = b.ScaledDotProductAttention(rotated(query), *whole, *mask, causal=False)
+    return b.Reshape(b.Transpose(result, [0, 2, 1, 3]), [0, 0, -1], special_zero=True) if is_flat else result
 
 
 def _paged(d: Draw) -> Node:

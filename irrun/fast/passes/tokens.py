@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
 from irrun.opdef import Kernel, Site, Value, Variables
 from irrun.planning.decoders import Appending
-from irrun.planning.flow import Context, Flow
+from irrun.planning.flow import Context, Flow, is_static
 from irrun.planning.steps import Step
 
 __all__ = ["join_tokens"]
@@ -25,9 +26,13 @@ def join_tokens(flow: Flow, context: Context) -> Flow:
     for position, step in enumerate(flow.steps):
         members = _members(flow, step, context) if step.op.type == "ScaledDotProductAttention" else None
         if members is not None:
-            for member in members:
+            given = [_moves_before(flow, slot, context) for slot in _rows(flow, step)]
+            after = _moves_after(flow, step, context)
+            moves = [move for chain in (*given, after) for move in chain]
+            for member in (*members, *moves):
                 del steps[flow.made[member.writes[0]] if member.writes else flow.steps.index(member)]
-            steps[position] = _joined(members, step)
+            whole = sorted((*members, *moves), key=flow.steps.index)
+            steps[position] = _joined(whole, step, given, after, context)
     return flow.replaced([steps[position] for position in sorted(steps)])
 
 
@@ -44,19 +49,21 @@ def _members(flow: Flow, attention: Step, context: Context) -> list[Step] | None
         return None
     positions.add(flow.made[query.writes[0]])
     for grown in (key, value):
-        past = None if grown is None else flow.maker(grown.reads[0], "ReadValue")
-        if grown is None or past is None or not isinstance(grown.kernel.call, Appending):
+        if grown is None or not isinstance(grown.kernel.call, Appending):
             return None
+        past = flow.maker(grown.reads[0], "ReadValue")
         if len(grown.reads) != (2 if grown.kernel.call.choose is None else 4) or grown.kernel.call.axis not in (2, -2):
             return None
         readers = [flow.steps[n] if n < flow.end else None for n in flow.readers[grown.writes[0]]]
         assigns = [step for step in readers if step is not attention]
-        if flow.only_reader(past.writes[0]) is None or len(readers) != 2 or len(assigns) != 1:
+        if len(readers) != 2 or len(assigns) != 1:
             return None
         assign = assigns[0]
         if assign is None or assign.op.type != "Assign" or any(slot in flow.readers for slot in assign.writes):
             return None
-        positions |= {flow.made[past.writes[0]], flow.made[grown.writes[0]], flow.steps.index(assign)}
+        positions |= {flow.made[grown.writes[0]], flow.steps.index(assign)}
+        if past is not None and flow.only_reader(past.writes[0]) is not None:
+            positions.add(flow.made[past.writes[0]])
     assert key is not None
     turned = flow.maker(key.reads[-1])
     if turned is None or turned.kernel.algorithm != "rotary" or turned.reads[1:] != query.reads[1:]:
@@ -67,24 +74,81 @@ def _members(flow: Flow, attention: Step, context: Context) -> list[Step] | None
     return [flow.steps[position] for position in sorted(positions)]
 
 
-def _joined(members: Sequence[Step], attention: Step) -> Step:
-    """Return the step in the place of an attention that does what the members do."""
+def _rows(flow: Flow, attention: Step) -> tuple[int, ...]:
+    """Return the slots of the query and key before they are rotated, and of the value, of an attention of a token."""
+    query, key, value = (flow.steps[flow.made[slot]] for slot in attention.reads[:3])
+    return query.reads[0], flow.steps[flow.made[key.reads[-1]]].reads[0], value.reads[-1]
+
+
+def _moves_before(flow: Flow, slot: int, context: Context) -> list[Step]:
+    """Return the steps that give the elements of a slot another shape in the same order, which nothing else needs."""
+    chain: list[Step] = []
+    while (maker := flow.maker(slot)) is not None and _moves(flow, maker, context):
+        chain.insert(0, maker)
+        slot = maker.reads[0]
+    return chain if _keeps_order(chain, context) else []
+
+
+def _moves_after(flow: Flow, step: Step, context: Context) -> list[Step]:
+    """Return the steps that give the results of a step another shape in the same order, if nothing else reads them."""
+    chain: list[Step] = []
+    while (reader := flow.only_reader((chain[-1] if chain else step).writes[0])) is not None:
+        if not _moves(flow, flow.steps[reader], context, read=False) or not _keeps_order(
+            [*chain, flow.steps[reader]], context
+        ):
+            break
+        chain.append(flow.steps[reader])
+    return chain
+
+
+def _moves(flow: Flow, step: Step, context: Context, *, read: bool = True) -> bool:
+    """Return whether a step moves elements to places that are known; with ``read``, for one other step alone."""
+    given = [None if slot < 0 else context.values[slot] for slot in step.reads]
+    known = all(value is None or value.data is not None for value in given[1:])
+    if not known or not is_static(step, context.values) or not step.own_inputs or not step.op.moves(given):
+        return False
+    return not read or flow.only_reader(step.writes[0]) is not None
+
+
+def _keeps_order(chain: Sequence[Step], context: Context) -> bool:
+    shape = context.values[chain[0].reads[0]].shape.static if chain else None
+    if shape is None:
+        return not chain
+    data = np.arange(prod(shape), dtype=np.float32).reshape(shape)
+    for step in chain:
+        data = step.op.run(data, *(None if slot < 0 else context.values[slot].exact for slot in step.reads[1:]))
+    return data.size == prod(shape) and bool((data.reshape(-1) == np.arange(data.size)).all())
+
+
+def _joined(
+    members: Sequence[Step], attention: Step, given: Sequence[Sequence[Step]], after: Sequence[Step], context: Context
+) -> Step:
+    """Return the step in the place of an attention that does what the members do.
+
+    ``given`` are those that only change the shapes of the query, the key and the value, and ``after`` of the results.
+    """
     made = {slot for step in members for slot in step.writes}
     reads = tuple(dict.fromkeys(slot for step in members for slot in step.reads if slot >= 0 and slot not in made))
     by_slot = {slot: step for step in members for slot in step.writes}
     key, value = (by_slot[slot] for slot in attention.reads[1:3])
-    writes = (attention.writes[0], key.writes[0], value.writes[0])
+    writes = ((after[-1] if after else attention).writes[0], key.writes[0], value.writes[0])
+    query, turned = by_slot[attention.reads[0]], by_slot[key.reads[-1]]
+    rows = tuple(
+        (chain[0].reads[0], context.values[slot].shape.static) if chain else (slot, None)
+        for chain, slot in zip(given, (query.reads[0], turned.reads[0], value.reads[-1]))
+    )
     first, second = key.kernel.call, value.kernel.call
     assert isinstance(first, Appending)
     assert isinstance(second, Appending)
     token = _Token(
         tuple(members),
         attention,
-        by_slot[attention.reads[0]],
+        query,
         (key, value),
         (first, second),
-        (by_slot[key.reads[0]], by_slot[value.reads[0]]),
-        by_slot[key.reads[-1]],
+        (by_slot.get(key.reads[0]), by_slot.get(value.reads[0])),
+        rows,
+        context.values[writes[0]].shape.static if after else None,
         reads,
         writes,
     )
@@ -112,8 +176,11 @@ class _Token:
     query: Step
     grown: tuple[Step, Step]
     appends: tuple[Appending, Appending]
-    past: tuple[Step, Step]
-    key: Step
+    past: tuple[Step | None, Step | None]
+    rows: tuple[tuple[int, tuple[int, ...] | None], ...]
+    """The slots of query, key and value before they are rotated, and the shape of each, unless the slot has it."""
+    shape: tuple[int, ...] | None
+    """The shape of the results, unless it is that of the attention."""
     reads: tuple[int, ...]
     writes: tuple[int, ...]
 
@@ -138,8 +205,9 @@ class _Token:
         """Let one call of machine code do all, if the inputs are those of a token that follows others; else None."""
         from irrun.fast.tokens.few_queries import attend_to_past, masks_of
 
-        query, key = given[self.query.reads[0]], given[self.key.reads[0]]
-        value = given[self.grown[1].reads[-1]]
+        query, key, value = (
+            given[slot] if shape is None else given[slot].reshape(shape) for slot, shape in self.rows
+        )  # fmt: skip
         cosines, sines = (given[slot] for slot in self.query.reads[1:3])
         mask, scale = (given.get(slot) for slot in (*self.attention.reads[3:5], -1, -1)[:2])
         keys, values = (self._past(given, n, variables) for n in range(2))
@@ -164,12 +232,14 @@ class _Token:
         attend_to_past(query, key, value, (cosines, sines), room[0], room[1], masks, factor, out)
         for own, new in zip(self.appends, room):
             variables.assign(own.id, new)
-        return out, room[0], room[1]
+        return out if self.shape is None else out.reshape(self.shape), room[0], room[1]
 
     def _past(self, given: dict[int, np.ndarray], number: int, variables: Variables) -> np.ndarray | None:
         """Return the keys or values of the past, of the rows of the batch that a Gather chooses."""
         step, read, choose = self.grown[number], self.past[number], self.appends[number].choose
-        past = read.kernel.call(*map(given.get, read.reads), variables=variables)
+        past = (
+            given[step.reads[0]] if read is None else read.kernel.call(*map(given.get, read.reads), variables=variables)
+        )
         if past.ndim != 4 or past.dtype != np.float32:
             return None
         if choose is None:
