@@ -199,9 +199,7 @@ def _attend(
             if share == 2:
                 _hold(a, 4 * lda, high, depth, share, some, spare)
                 a, lda = address_of(some), held
-            if head + 1 < places.shape[1]:
-                for i in range(top, top + high):
-                    _fetch(places[:, head + 1], steps, i, (depth, width), keys)
+            _fetch_next(places, steps, head, (top, top + high), (depth, width), keys)
             seen = min(keys, top + high) if causal else keys
             if panels == 1:
                 mask, step = (places[4, head], steps[4]) if len(places) == 5 else (address_of(shown), 0)
@@ -248,15 +246,20 @@ def _attend(
 
 
 @contracted
-def _fetch(places: np.ndarray, steps: np.ndarray, row: int, sizes: tuple[int, int], keys: int) -> None:
-    """Fetch a row of the queries, keys, values and results of a head, which the processor does not guess.
+def _fetch_next(
+    places: np.ndarray, steps: np.ndarray, head: int, rows: tuple[int, int], sizes: tuple[int, int], keys: int
+) -> None:
+    """Fetch rows of the queries, keys, values and results of the next head, which the processor does not guess.
 
     Where heads lie side by side, the rows of a head are far apart. ``sizes`` are those of a query and of a value.
     """
-    depth, width = sizes
-    for number, size, count in ((0, depth, row + 1), (1, depth, keys), (2, width, keys), (3, width, row + 1)):
-        if row < count:
-            fetch_row(places[number] + 4 * row * steps[number], 4 * size)
+    (first, last), (depth, width) = rows, sizes
+    if head + 1 == places.shape[1]:
+        return
+    for row in range(first, last):
+        for number, size, count in ((0, depth, row + 1), (1, depth, keys), (2, width, keys), (3, width, row + 1)):
+            if row < count:
+                fetch_row(places[number, head + 1] + 4 * row * steps[number], 4 * size)
 
 
 @contracted
