@@ -21,10 +21,8 @@ from kit import filled, operation
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
 from irrun.fast.convolution import bands, methods
-from irrun.fast.convolution.windows import convolution_of, geometry_of
 from irrun.fast.convolution.winograd import TransformedFilters
 from irrun.fast.machine.processor import VECTOR
-from irrun.kernels.convolution.windows import Axis
 
 RANDOM = np.random.default_rng(0)
 INF, NAN = np.inf, np.nan
@@ -121,18 +119,6 @@ def test_depthwise(sizes: Any, kernel: Any, geometry: Any, channels: int) -> Non
     made = prepared("GroupConvolution-1", attributes_of(*geometry), data, filters)
     wanted = convolved(data, filters, *geometry)
     assert_close(filled(made, last(wanted).shape, np.float32, last(data), filters), wanted)
-
-
-@pytest.mark.parametrize("depth", [0, 3])
-def test_a_thread_without_windows(depth: int) -> None:
-    data, out, nothing = normal(1, 4, 4, 3), normal(1, 4, 4, 3), np.empty(0, np.float32)
-    packed = methods.PackedFilters(normal(1, 3, 3, 1, 1) if depth else normal(3, 1, 1, 1, 1))
-    axis, before = Axis(4, 1, 1, 1, 0, 0, 4), out.copy()
-    function, arguments = convolution_of(
-        data, packed.panels, nothing, None, out, geometry_of(axis, axis), 1, depth, nothing
-    )
-    function(*arguments, 7, 7)
-    np.testing.assert_array_equal(out, before)
 
 
 @pytest.mark.parametrize("tile", [2, 4])
