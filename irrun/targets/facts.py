@@ -18,6 +18,7 @@ from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed
 from irrun.model import Layer, Model
 from irrun.opdef import Attribute, Op, Value
+from irrun.targets.relations import differ, of_operation
 from irrun.types import UNKNOWN_RANK, Dim, ElementType, PartialShape
 
 __all__ = ["Facts", "facts"]
@@ -38,6 +39,8 @@ _UNTOLD: Final = ("offset", "size", "variable_id", "shape", "element_type")
 """Attributes that say nothing about a layer, or what its ports say."""
 _SELECTING: Final = re.compile("NonMaxSuppression|Nms", re.IGNORECASE)
 """Operations that select boxes."""
+_PRIORS: Final = ("PriorBox", "PriorBoxClustered")
+"""Operations that make as many boxes as the contents of inputs say. OpenVINO does not infer that there are none."""
 _SHORT: Final = 512
 """Bytes of a file from which on every release recognises it. Readers up to 2024.4 look for the end of shorter ones."""
 
@@ -79,10 +82,26 @@ def facts(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Facts]:
 
 
 def _read(model: Model, ops: Mapping[int, Op | None]) -> dict[int, Op | None]:
-    """Return the operations as OpenVINO reads them: a Parameter without the attribute shape is a scalar."""
-    scalars = [layer for layer in model.parameters if "shape" not in layer.attributes]
-    read = {layer.id: bind(model, replace(layer, attributes={**layer.attributes, "shape": ""}))[0] for layer in scalars}
-    return {**ops, **read}
+    """Return the operations as OpenVINO reads them.
+
+    A Parameter without the attribute shape is a scalar. A flag without a valid text keeps its default.
+    """
+    read = dict(ops)
+    for id, layer in model.layers.items():
+        attributes = dict(layer.attributes)
+        if layer.type.lower() == "parameter":
+            attributes.setdefault("shape", "")
+        for name, attribute in _declared(declaration(layer)).items():
+            if attribute.kind == "bool" and name in attributes and not _is_valid(attribute, attributes[name]):
+                del attributes[name]
+        if attributes != layer.attributes:
+            read[id] = bind(model, replace(layer, attributes=attributes))[0]
+    return read
+
+
+def _declared(cls: type[Op] | None) -> dict[str, Attribute]:
+    """Return the attributes of an operation by each name that a file may give them."""
+    return {name: a for a in cls.attributes.values() for name in (a.name, *a.aliases)} if cls else {}
 
 
 def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], body: str) -> Iterator[Facts]:
@@ -92,12 +111,14 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
     compressed = _compressed(model, fed)
     selected = _behind(model, [id for id, layer in model.layers.items() if _SELECTING.search(layer.type)])
     selected -= {layer.id for layer in model.results}  # readers of 2022 refuse an empty one before the plugin sees it
+    priors = [id for id, layer in model.layers.items() if layer.type in _PRIORS and id in fed]
+    selected |= _behind(model, priors).union(priors)
     for layer in _reached(model):
         op, refused = trace.ops[layer.id], trace.refused.get(layer.id)
         cls = type(op) if op is not None else declaration(layer)
         found = errors.get(layer.name, ())
-        if op is not None:  # a Parameter without a shape is read
-            found = [finding for finding in found if finding.code != "IR202"]
+        if op is not None:  # OpenVINO reads it nevertheless
+            found = [finding for finding in found if finding.code not in ("IR202", "IR203")]
         sentences = _codes(found) | set(_of_attributes(layer, cls, op))
         sentences |= set(_of_ports(model, layer, op, trace.values, fed, selected, compressed))
         if isinstance(refused, Refused):
@@ -183,7 +204,7 @@ def _of_ports(
 ) -> Iterator[str]:  # fmt: skip
     """Yield the facts of inputs and outputs. ``fed`` are the layers that depend on inputs of the model.
 
-    ``selected`` are those that depend on a selection of boxes: the plugin does not infer how many, even if none.
+    ``selected`` are those that depend on a number of boxes that OpenVINO does not infer, even if there are none.
     """
     feeds = model.feeds[layer.id]
     for position, feed in enumerate(feeds[:_MAX_PORTS]):
@@ -199,6 +220,9 @@ def _of_ports(
         inputs = [value and _unknown_if_empty(value) for value in inputs]
         outputs = [_unknown_if_empty(value) for value in outputs]
     yield f"it has {len(inputs)} inputs"
+    for position in range(1, min(len(outputs), _MAX_PORTS)):
+        if (layer.id, position) in model.readers:
+            yield f"layers read output {position}"
     if any(port.type is None for port in layer.outputs):
         yield "an output has no precision"
     known = [value for value in inputs if value is not None]
@@ -212,7 +236,8 @@ def _of_ports(
         yield "its inputs differ in type"
     if len(known) > 1 and not _broadcast(known):
         yield "its inputs do not broadcast as numpy does"
-    yield from _of_pairs(layer, inputs)
+    yield from _of_pairs(inputs)
+    yield from of_operation(layer, op, inputs)
     if inputs and inputs[0] is not None and outputs:
         yield from _of_dims(inputs[0].shape, outputs[0].shape)
     for kind, ports in (("input", inputs), ("output", outputs)):
@@ -240,7 +265,7 @@ def _of_dims(before: PartialShape, after: PartialShape) -> Iterator[str]:
     """Yield whether a layer changes the batch or the channels of an image."""
     if before.dims is not None and after.dims is not None and len(before.dims) == len(after.dims) > _SPATIAL:
         for axis in range(_SPATIAL):
-            if _differ(before.dims[axis], after.dims[axis]):
+            if differ(before.dims[axis], after.dims[axis]):
                 yield f"output 0 has another dim {axis} than input 0"
 
 
@@ -280,7 +305,7 @@ def _outputs(layer: Layer, op: Op | None, inputs: Sequence[Value | None], values
     return outputs
 
 
-def _of_pairs(layer: Layer, inputs: Sequence[Value | None]) -> Iterator[str]:
+def _of_pairs(inputs: Sequence[Value | None]) -> Iterator[str]:
     """Yield what tells two inputs apart, where there are more."""
     for (i, a), (j, b) in combinations(enumerate(inputs[:_MAX_PAIRED]), 2):
         if len(inputs) > 2 and a is not None and b is not None:
@@ -289,26 +314,10 @@ def _of_pairs(layer: Layer, inputs: Sequence[Value | None]) -> Iterator[str]:
             sizes = [_size(value.shape) for value in (a, b)]
             if None not in sizes and sizes[0] != sizes[1]:
                 yield f"inputs {i} and {j} differ in size"
-    if layer.type == "ScaledDotProductAttention" and len(inputs) > 3 and not _is_mask(inputs[3], *inputs[:2]):
-        yield "its mask does not end with the numbers of queries and keys"
-
-
-def _is_mask(mask: Value | None, query: Value | None, key: Value | None) -> bool:
-    """Return whether the last dims of a mask may be the numbers of queries and keys."""
-    wanted = [None if value is None else (value.shape.dims or ())[-2:-1] for value in (query, key)]
-    if mask is None or mask.shape.dims is None or not all(wanted):
-        return True
-    dims = mask.shape.dims[-2:]
-    return len(dims) == len(wanted) and not any(_differ(a, *b) for a, b in zip(dims, wanted) if b)
 
 
 def _size(shape: PartialShape) -> int | None:
     return None if shape.static is None else math.prod(shape.static)
-
-
-def _differ(a: Dim, b: Dim) -> bool:
-    """Return whether two dims are known and differ."""
-    return a.value is not None and b.value is not None and a.value != b.value
 
 
 def _broadcast(values: Sequence[Value]) -> bool:
@@ -361,7 +370,7 @@ def _of_contents(value: Value) -> Iterator[str]:
 
 
 def _of_attributes(layer: Layer, cls: type[Op] | None, op: Op | None) -> Iterator[str]:
-    declared = {name: a for a in cls.attributes.values() for name in (a.name, *a.aliases)} if cls else {}
+    declared = _declared(cls)
     for name, text in layer.attributes.items():
         if cls is not None and name not in declared:
             yield f"it has the attribute {name}"

@@ -21,7 +21,7 @@ _MOST_WORDS: Final = 3
 _MOST_ROWS: Final = 3_000
 """Above this many different layers, an operation gets rules of two sentences at most: Parameter is in every model."""
 _SUBJECTS: Final = (
-    (re.compile(r"^(an |output|its |inputs |it has \d+ inputs|no input of the model|IR version)"), ""),
+    (re.compile(r"^(an? |output|its |inputs |it has \d+ inputs|no input of the model|IR version)"), ""),
     (
         re.compile(r"^(input) \d+ is (?:\w+ of \d+ bits|decompressed from \w+|[a-z]+\d+\w*|boolean|string|dynamic)$"),
         "type",

@@ -1,0 +1,179 @@
+"""What releases compare in a layer beyond types, ranks and dims: relations between inputs, axes and attributes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+
+from irrun.model import Layer
+from irrun.opdef import Op, Value
+from irrun.types import Dim
+
+__all__ = ["differ", "of_operation"]
+
+_FEW_COLUMNS: Final = 5
+"""The fewest columns of compressed weights that each release multiplies without converting them to bf16 first."""
+_SPATIAL: Final = 2
+"""The first spatial axis of an image."""
+_MAX_COMPARED: Final = 4
+"""The most inputs of a layer, and the most dims of each, that are compared with each other."""
+
+
+def of_operation(layer: Layer, op: Op | None, inputs: Sequence[Value | None]) -> Iterator[str]:
+    """Yield the sentences about the inputs of a layer that only its operation gives a meaning to."""
+    values = [*inputs, *[None] * _MAX_COMPARED]
+    if len(inputs) > _SPATIAL:
+        yield from _of_dims(inputs[:_MAX_COMPARED])
+    if layer.attributes.get("auto_broadcast") == "pdpd":
+        yield from _of_pdpd(op, *values[:2])
+    if (of := _RELATIONS.get(layer.type)) is not None and op is not None:
+        yield from of(op, values)
+
+
+def differ(a: Dim, b: Dim) -> bool:
+    """Return whether two dims are known and differ."""
+    return a.value is not None and b.value is not None and a.value != b.value
+
+
+def _of_dims(inputs: Sequence[Value | None]) -> Iterator[str]:
+    """Yield in which dims two inputs of the same rank differ."""
+    for (i, a), (j, b) in combinations(enumerate(inputs), 2):
+        first, second = _dims(a), _dims(b)
+        if first is not None and second is not None and len(first) == len(second):
+            for axis, pair in enumerate(zip(first[:_MAX_COMPARED], second)):
+                if differ(*pair):
+                    yield f"inputs {i} and {j} differ in dim {axis}"
+
+
+def _of_pdpd(op: Op | None, a: Value | None, b: Value | None) -> Iterator[str]:
+    """Yield where the dims of input 1 are, which the attribute axis places among those of input 0."""
+    ranks = [None if value is None else value.shape.rank for value in (a, b)]
+    axis = getattr(op, "axis", None)
+    if axis is None or ranks[0] is None or ranks[1] is None:
+        return
+    if ranks[1] > ranks[0]:
+        yield "input 1 has more dims than input 0"
+    elif axis >= 0 and ranks[1] < ranks[0]:
+        yield "axis places the fewer dims of input 1"
+        if axis + ranks[1] != ranks[0]:
+            yield "input 1 is not aligned with the last dims of input 0"
+
+
+def _of_squeeze(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    dims, axes = _dims(values[0]), _numbers(values[1])
+    if dims and axes is not None and any(-len(dims) <= at < len(dims) and _is_long(dims[at]) for at in axes):
+        yield "an axis to remove is longer than 1"
+
+
+def _of_einsum(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    subscripts = str(getattr(op, "equation", "")).replace(" ", "").partition("->")[0].split(",")
+    if any(len(set(labels)) < len(labels) for labels in (re.findall("[A-Za-z]", text) for text in subscripts)):
+        yield "a subscript has a label twice"
+    lengths: dict[str, set[int]] = {}
+    for text, value in zip(subscripts, values):
+        dims = _dims(value)
+        if dims is not None and "." not in text:
+            for label, dim in zip(text, dims):
+                lengths.setdefault(label, set()).update(() if dim.value is None else (dim.value,))
+    if any(len(of) > 1 for of in lengths.values()):
+        yield "a label has two lengths"
+
+
+def _of_proposal(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    scores, deltas = _dims(values[0]), _dims(values[1])
+    if scores and deltas and min(len(scores), len(deltas)) > 1:
+        counts = scores[1].value, deltas[1].value
+        if counts[0] is not None and counts[1] is not None and counts[1] != 2 * counts[0]:
+            yield "input 1 has not twice the channels of input 0"
+
+
+def _of_limits(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    data = _dims(values[0])
+    if data is None:
+        return
+    varying: set[int] = set()
+    for value in values[1:5]:
+        dims = _dims(value) or ()
+        varying.update(at + len(data) - len(dims) for at, dim in enumerate(dims) if _is_long(dim))
+    yield from (f"its limits differ along axis {axis}" for axis in sorted(varying))
+    if len(varying) > 1:
+        yield "its limits differ along several axes"
+
+
+def _of_updates(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether the updates of a scatter have the rank that its data and indices ask for."""
+    ranks = [None if value is None else value.shape.rank for value in values[:3]]
+    if None in ranks:
+        return
+    data, indices, updates = (rank or 0 for rank in ranks)
+    missing = 1
+    if type(op).type == "ScatterNDUpdate":
+        last = (_dims(values[1]) or (Dim.unknown(),))[-1].value
+        if last is None:
+            return
+        missing = 1 + last
+    if updates != data + indices - missing:
+        yield "its updates have another rank than its data and indices ask for"
+
+
+def _of_norm(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether LRN sums along axes for which the plugin has no kernel."""
+    dims, axes = _dims(values[0]), _numbers(values[1])
+    if dims is not None and axes is not None:
+        chosen = {at % max(len(dims), 1) for at in axes}
+        if chosen not in ({1}, {*range(_SPATIAL, len(dims))}):
+            yield "its axes are neither the channels nor all spatial axes"
+
+
+def _of_cell(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether a recurrent layer is one for which the plugin has a primitive: the others are decomposed."""
+    names = re.sub(r"\s", "", str(getattr(op, "activations", ""))).lower()
+    if names == type(op).attributes["activations"].default and not getattr(op, "clip", 0):
+        yield "it has the usual activations and does not clip"
+
+
+def _of_product(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    dims = _dims(values[1])
+    if dims and dims[-1].value is not None and dims[-1].value < _FEW_COLUMNS:
+        yield f"input 1 has fewer than {_FEW_COLUMNS} columns"
+
+
+def _of_attention(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    query, key, mask = _dims(values[0]), _dims(values[1]), _dims(values[3])
+    if not query or not key or mask is None or min(len(query), len(key)) < _SPATIAL:
+        return
+    wanted = (query[-2], key[-2])
+    if len(mask) < len(wanted) or any(map(differ, mask[-2:], wanted)):
+        yield "its mask does not end with the numbers of queries and keys"
+
+
+def _dims(value: Value | None) -> tuple[Dim, ...] | None:
+    return None if value is None else value.shape.dims
+
+
+def _is_long(dim: Dim) -> bool:
+    return dim.value is not None and dim.value > 1
+
+
+def _numbers(value: Value | None) -> list[int] | None:
+    """Return the contents of an input of integers, or None if they are unknown."""
+    data = None if value is None else value.exact
+    return None if data is None or data.dtype.kind not in "iu" else np.ravel(data).tolist()
+
+
+_RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[str]]]] = {
+    "Squeeze": _of_squeeze,
+    "Einsum": _of_einsum,
+    "Proposal": _of_proposal,
+    "FakeQuantize": _of_limits,
+    "ScatterUpdate": _of_updates,
+    "ScatterNDUpdate": _of_updates,
+    "LRN": _of_norm,
+    **dict.fromkeys(("RNNCell", "GRUCell", "LSTMCell", "RNNSequence", "GRUSequence", "LSTMSequence"), _of_cell),
+    "MatMul": _of_product,
+    "ScaledDotProductAttention": _of_attention,
+}
