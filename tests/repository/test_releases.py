@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ RELEASES = ("2022.1", "2023.0", "2024.0")
 
 
 def _sample(rows: list[Row], *answers: int) -> Sample:
-    return Sample(rows, np.array(answers), np.zeros(3, bool))
+    return Sample(rows, np.array(answers), np.zeros(3, bool), np.array(answers) >= 0)
 
 
 def _row(operation: str, *sentences: str, blocks: bool = False) -> Row:
@@ -42,6 +43,16 @@ def test_a_release_between_two_that_is_not_known_follows_them() -> None:
     loaded = [_sample([_row("Abs-1", "an input is u6")], 0, 0, 0)]
     (rule,) = learn([*refused, *loaded], RELEASES)
     assert rule["releases"] == [["2022.1", "2024.0"]]
+
+
+def test_a_known_rule_is_dropped_for_answers_and_not_for_assumptions() -> None:
+    """The release in the middle was not asked about the first model: that it loads is assumed."""
+    known = [{"operation": "Abs", "facts": ["an input is u3"], "releases": [["2023.0", "2023.0"]], "models": 3}]
+    layer, other = [_row("Abs-1", "an input is u3")], [_row("Abs-1", "an input is u6")]
+    asked, elsewhere = _sample(layer, 0, 0, 0), _sample(other, 0, 0, 0)
+    assumed = replace(asked, asked=np.array([True, False, True]))
+    assert [rule["facts"] for rule in learn([assumed, elsewhere], RELEASES, known)] == [["an input is u3"]]
+    assert learn([asked, elsewhere], RELEASES, known) == []
 
 
 def test_an_error_of_irrun_that_releases_do_not_report() -> None:
@@ -73,7 +84,7 @@ def test_internal_operations() -> None:
 def test_a_layer_that_no_message_names_explains_no_refusal() -> None:
     guilty = Row(("Abs", "Abs-1"), frozenset({"an input is u3"}), False)
     other = Row(("Neg", "Neg-1"), frozenset({"an input is u6"}), False, blamed=False)
-    (rule,) = learn([Sample([guilty, other], np.array([1, 1, 1]), np.zeros(3, bool)) for _ in range(3)], RELEASES)
+    (rule,) = learn([Sample([guilty, other], np.ones(3, int), np.zeros(3, bool), np.ones(3, bool))] * 3, RELEASES)
     assert rule["operation"] == "Abs"
 
 

@@ -36,6 +36,8 @@ _ENDS: Final = ("Parameter", "Const", "Result")
 """Operations of layers that a model of one operation has beside it."""
 _PARTICULAR: Final = 2
 """The first level whose rules are about one type of operation."""
+_ROUNDS: Final = ((1, (0, 1)), (1, (2,)), (2, (1,)))
+"""The general rules: how many sentences they have, and the levels of the operations that they are about, in order."""
 
 
 class Row(NamedTuple):
@@ -54,12 +56,14 @@ class Row(NamedTuple):
 class Sample:
     """A model: its layers, and for each release 1 (refused), 0 (loaded) or -1 (unknown).
 
-    ``lacking`` is true for the releases that lack an operation of the model.
+    ``lacking`` is true for the releases that lack an operation of the model, and ``asked`` for those that answered
+    themselves: other answers are assumed.
     """
 
     layers: Sequence[Row]
     answers: np.ndarray
     lacking: np.ndarray
+    asked: np.ndarray
 
     @cached_property
     def blocking(self) -> int:
@@ -80,12 +84,15 @@ def learn(
     blocking = np.array([s.blocking for s in samples])[:, None]
     answers[np.stack([s.lacking for s in samples]) & (answers == 1)] = -1
     refused, loaded = answers == 1, answers == 0
+    asked = np.stack([s.asked for s in samples])
+    asked |= ~asked.any(axis=0)  # a release that was never asked answers as those beside it do
     excuses = [{**rule, "loads": True} for rule in known if rule.get("loads")]
     others = [rule for rule in known if not rule.get("loads")]
-    found = _cover(samples, loaded & (blocking > 0), refused & (blocking == 1), releases, excuses, blocks=True)
+    against = refused & (blocking == 1)
+    found = _cover(samples, loaded & (blocking > 0), against, against & asked, releases, excuses, blocks=True)
     return [
         *({**rule, "loads": True} for rule in found),
-        *_cover(samples, refused & (blocking == 0), loaded, releases, others, blocks=False),
+        *_cover(samples, refused & (blocking == 0), loaded, loaded & asked, releases, others, blocks=False),
     ]
 
 
@@ -93,27 +100,35 @@ def _cover(
     samples: Sequence[Sample],
     explained: np.ndarray,
     against: np.ndarray,
+    surely: np.ndarray,
     releases: Sequence[str],
     known: Sequence[Mapping[str, Any]],
     *,
     blocks: bool,
 ) -> Iterator[dict[str, Any]]:
-    """Yield rules that explain answers, and that hardly an answer is against: known ones, then general ones first."""
+    """Yield rules that explain answers, and that hardly an answer is against: known ones, then general ones first.
+
+    Known rules are dropped for answers that a release gave itself (``surely``), not for assumed ones.
+    """
     left = explained.copy()
     groups = list(_groups(samples, blocks=blocks))
     of: dict[str, _Rows] = {}
     for _, name, rows in groups:
         of.setdefault(name, []).extend(rows)
     for rule in known:
-        if kept := _kept(rule, of.get(rule["operation"], []), explained, against, left, releases):
+        if kept := _kept(rule, of.get(rule["operation"], []), explained, surely, left, releases):
             yield kept
+    for size, levels in _ROUNDS:
+        for level, name, rows in groups:
+            if level not in levels:
+                continue
+            for rule in _Group(level, rows, explained, against, left, blocks=blocks).rules(size):
+                yield _row(name, rule, releases)
     for level, name, rows in groups:
-        if level < _PARTICULAR:
-            found = _Group(level, rows, explained, against, left, blocks=blocks).rules()
-        else:
-            found = explain([(n, words, may) for n, _, words, may in rows], explained, against, left, blocks=blocks)
-        for rule in found:
-            yield _row(name, rule, releases)
+        if level >= _PARTICULAR:
+            every = [(n, words, may) for n, _, words, may in rows]
+            for rule in explain(every, explained, against, left, blocks=blocks):
+                yield _row(name, rule, releases)
 
 
 def _kept(
@@ -204,14 +219,10 @@ class _Group:
         self.chance = chance(self.explained, self.against)
         self.trust = [trust(word, blocks=blocks) for word in self.words]
 
-    def rules(self) -> Iterator[Found]:
-        """Yield the rules of the group, those of one sentence first."""
-        most = 1 if self.level == 0 else 2
-        for size in range(1, most + 1):
-            if self.all_left[self.numbers].any():
-                yield from self._of_size(size)
-
-    def _of_size(self, size: int) -> Iterator[Found]:
+    def rules(self, size: int) -> Iterator[Found]:
+        """Yield the rules of ``size`` sentences, those that explain the most first."""
+        if not self.all_left[self.numbers].any():
+            return
         found = [c for words in self._candidates(size) if (c := self._weighed(words)) is not None]
         if not found:
             return

@@ -61,11 +61,12 @@ def sample(of: Layers, answers: Sequence[Answer | None]) -> Sample:
     at = blamed(of.names, [answer.message for answer in answers if answer is not None and answer.stage])
     rows = [row._replace(blamed=number in at) for number, row in enumerate(of.rows)]
     codes = np.array([-1 if answer is None else bool(answer.stage) for answer in answers])
-    known = np.flatnonzero(codes >= 0)
+    asked = codes >= 0
+    known = np.flatnonzero(asked)
     for first, last in pairwise(known):
         if codes[first] == codes[last]:
             codes[first:last] = codes[first]
-    return Sample(rows, codes, of.lacking)
+    return Sample(rows, codes, of.lacking, asked)
 
 
 def blamed(layers: Sequence[tuple[str, str]], messages: Iterable[str]) -> set[int]:
