@@ -58,7 +58,7 @@ def _fetch_row(context: Any, address: Any, size: Any) -> Any:
     return types.void(address, size), generate
 
 
-fetch_row: Final[Callable[[int, int], None]] = emitted(_fetch_row)
+fetch_row: Final[Callable[..., None]] = emitted(_fetch_row)
 
 
 def _floats(number: float) -> ir.Constant:
