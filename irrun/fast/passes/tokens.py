@@ -24,7 +24,7 @@ def join_tokens(flow: Flow, context: Context) -> Flow:
     """Join each attention of single queries with what rotates, appends and keeps its keys and values."""
     steps: dict[int, Step] = dict(enumerate(flow.steps))
     for position, step in enumerate(flow.steps):
-        members = _members(flow, step, context) if step.op.type == "ScaledDotProductAttention" else None
+        members = _members(flow, step, context) if step.kernel.joins.by_heads else None
         if members is not None:
             given = [_moves_before(flow, slot, context) for slot in _rows(flow, step)]
             after = _moves_after(flow, step, context)
@@ -38,7 +38,7 @@ def join_tokens(flow: Flow, context: Context) -> Flow:
 
 def _members(flow: Flow, attention: Step, context: Context) -> list[Step] | None:
     """Return the steps of a token that an attention can be joined with, and itself, in their order, or None."""
-    if not attention.kernel.joins.by_heads or not 3 <= len(attention.reads) <= 5:
+    if not 3 <= len(attention.reads) <= 5:
         return None
     shape = context.values[attention.reads[0]].shape.dims
     if getattr(attention.op, "causal", False) or shape is None or len(shape) != 4 or shape[2] != 1:
@@ -59,7 +59,9 @@ def _members(flow: Flow, attention: Step, context: Context) -> list[Step] | None
         if len(readers) != 2 or len(assigns) != 1:
             return None
         assign = assigns[0]
-        if assign is None or assign.op.type != "Assign" or any(slot in flow.readers for slot in assign.writes):
+        if assign is None or getattr(assign.op, "type", "") != "Assign":
+            return None
+        if any(slot in flow.readers for slot in assign.writes):
             return None
         positions |= {flow.made[grown.writes[0]], flow.steps.index(assign)}
         if past is not None and flow.only_reader(past.writes[0]) is not None:
