@@ -26,7 +26,7 @@ MAX_PARAMETERS: Final = 10
 BUDGETS: Final = {
     "irrun": 1_500,  # api, codes, diagnostics, files, dask, pytest_plugin, __init__, __main__; targets, precisions
     "irrun/arrays": 350,
-    "irrun/base": 1_100,  # with the places and contents of caches, and of elements by byte
+    "irrun/base": 1_160,  # with the places and contents of caches, and of elements by byte
     "irrun/build": 1_250,
     "irrun/checking": 3_500,  # with runtime options, frozen dims
     "irrun/cli": 9_550,  # options of one meaning, pictures, classes, results in files, tables whose names all differ; export, passport
@@ -39,7 +39,7 @@ BUDGETS: Final = {
     "irrun/explorer": 250,
     "irrun/export": 4_150,  # a converter for each operation that ONNX can say, and functions for others
     "irrun/extensions": 7_700,  # patterns are bounded before they are compiled; internal operations
-    "irrun/fast": 10_150,  # with the passes of a plan that only compiled kernels need, networks in integers, products in bf16 and i8
+    "irrun/fast": 11_350,  # tokens as one step each, codes times digits; with the passes of a plan that only compiled kernels need, networks in integers, products in bf16 and i8
     "irrun/fleet": 2_000,
     "irrun/fuzz": 1_800,  # layers that are explained are taken out, and the rest is judged
     "irrun/genai": 2_200,  # texts of both sides; templates run in a process of their own; several texts at once
@@ -64,7 +64,7 @@ BUDGETS: Final = {
 }
 """The most lines of Python of each folder. A change that needs more raises the number here, and says why."""
 
-FORMATTED_BY_HAND: Final = 310
+FORMATTED_BY_HAND: Final = 330
 """The most comments in ``irrun`` that keep the formatter off: less than two thirds of the 448 of November 2026."""
 
 

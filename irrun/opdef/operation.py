@@ -99,6 +99,10 @@ class Op:
     """Whether equal inputs always give equal outputs. False for random numbers and for operations with state."""
     rounds_values: ClassVar[bool] = False
     """Whether a lower precision rounds inputs that no constant feeds, and inner values: see ``run_rounding``."""
+    rounds_added: ClassVar[bool] = False
+    """Whether bf16 also rounds what is added to the output, if it has the same shape."""
+    sums: ClassVar[bool] = False
+    """Whether the output is the sum of two inputs."""
     checked: ClassVar[bool] = True
     """Whether ``infer`` runs again when a run provides shapes that were unknown before.
 

@@ -34,6 +34,7 @@ class BackpropBase(Filtering):
     output_padding = attr.ints(())
     inputs = ports(data="T", filters="T", output_shape=opt("T_SHAPE"))
     channels_last = True
+    rounds_added = True
 
     def flops(self, inputs: Sequence[Value | None], outputs: Sequence[Value], /) -> Dim:
         data = inputs[0]

@@ -96,6 +96,7 @@ class ConvolutionBase(Filtering):
     channels_last = True
     takes_stored = 1
     stored_filters = True
+    rounds_added = True
 
     def infer(self, at: Site, data: Value, filters: Value) -> Value:
         return self.correlated(at, data, filters)

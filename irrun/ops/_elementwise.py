@@ -155,6 +155,7 @@ def binary(
         "kernel": staticmethod(kernel),
         "types": {"T": types},
         "carries": dims is not None,
+        "sums": kernel is np.add,
     }
     if dims is not None:
         body["dims"] = staticmethod(dims)

@@ -233,14 +233,14 @@ class _Layers:
         return "f32"
 
     def residual(self, id: int, inputs: Inputs, precision: Operands) -> int | None:
-        """Return the number of the input that an Add rounds to bf16, or None.
+        """Return the number of the input that a sum rounds to bf16, or None.
 
         It is what is added to a convolution in bf16 and has the same shape. Of two convolutions, it is the first one.
         """
         op, feeds, known = self.ops[id], self.model.feeds[id], self.convolved
-        if precision == "bf16" and op.type in _CONVOLUTIONS:
+        if precision == "bf16" and op.rounds_added:
             known[id, 0] = len(known)
-        if op.type != "Add" or not known:
+        if not op.sums or not known:
             return None
         first, second = ((-1 if feed is None else known.get(feed, -1)) for feed in feeds)
         own = 0 if first > second else 1
@@ -284,11 +284,6 @@ class _Layers:
         outputs = [self.values[write] for write in writes]
         unknown = any(v.type.kind == "dynamic" or not v.shape.is_static for v in (*present, *outputs))
         return unknown or any(_may_be_shape(v) for v in present)
-
-
-_CONVOLUTIONS: Final = {
-    "Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData",
-}  # fmt: skip
 
 
 def _precisions(model: Model, ops: Mapping[int, Op]) -> Mapping[int, Operands]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ OPSETS = {"Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "
 
 @pytest.mark.parametrize(("type", "inputs", "attributes", "wanted"), CASES)
 def test_relations(
-    tmp_path: Path, type: str, inputs: list[str | list[int]], attributes: dict[str, str], wanted: set[str]
+    tmp_path: Path, type: str, inputs: list[str | list[int]], attributes: dict[str, Any], wanted: set[str]
 ) -> None:
     """A list of inputs has the shape of each, or the numbers of one that is constant."""
     net = Net()
