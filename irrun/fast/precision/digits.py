@@ -231,7 +231,7 @@ def _multiply_rows(
     units = np.empty((DIGITS * threes, groups * parts), np.float32)
     sums, rows_of = np.empty((DIGITS * threes, groups), np.float32), np.empty(threes, np.int64)
     found = np.empty((_TWO_ROWS, WIDTH), np.float32)
-    ldb, c = panels.strides[0], address_of(found)
+    ldb = panels.strides[0]
     for top in range(0, rows, most):
         height = min(most, rows - top)
         count = split_rows(a[top : top + height], digits, units, sums, rows_of, size)
@@ -244,7 +244,7 @@ def _multiply_rows(
                 of = address_of(digits) + DIGITS * three * depth
                 unit = address_of(units) + DIGITS * three * units.strides[0]
                 sum = address_of(sums) + DIGITS * three * sums.strides[0]
-                some = min(2, count - three)
+                some, c = min(2, count - three), address_of(found)  # numba frees an array after its last use
                 if some == 2:
                     multiply_quantized(
                         _TWO_ROWS, 1, panels, zeros, of, depth, unit, sum, b, ldb, shifts, factors, c, WIDTH, groups,
