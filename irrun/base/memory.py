@@ -61,7 +61,7 @@ def lasting(array: np.ndarray) -> np.ndarray:
 def _in_large_pages(size: int) -> np.ndarray | None:
     """Return zeros u8 [size] that begin with a large page, or None if the system has no such pages.
 
-    A last page of which less than half is needed consists of small ones.
+    If less than half of the last page is needed, it consists of small pages.
     """
     if sys.platform != "linux" or not hasattr(mmap, "MADV_HUGEPAGE"):
         return None

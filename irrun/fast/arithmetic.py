@@ -71,7 +71,7 @@ def moved(source: int, target: int, columns: int) -> np.ndarray:
 def add(
     a: int, step: int, b: int, other_step: int, target: int, apart: int, columns: int, first: int, last: int
 ) -> None:
-    """Fill rows with the sum of a row of each of two matrices, of which ``a`` may be what is filled.
+    """Fill rows with the sums of the rows of two matrices. ``a`` may be the matrix that is filled.
 
     The rows at an address are the number of floats apart that follows it.
     """
@@ -85,7 +85,7 @@ def add(
 def multiply(
     a: int, step: int, b: int, other_step: int, target: int, apart: int, columns: int, first: int, last: int
 ) -> None:
-    """Fill rows with the product of a row of each of two matrices, of which ``a`` may be what is filled.
+    """Fill rows with the products of the rows of two matrices. ``a`` may be the matrix that is filled.
 
     The rows at an address are the number of floats apart that follows it.
     """

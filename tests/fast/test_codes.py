@@ -79,7 +79,7 @@ def test_rows_split_into_digits(type: str, depth: int, groups: int) -> None:
 
 @pytest.mark.parametrize("type", RANGES)
 def test_digits_of_whole_numbers_are_exact(type: str) -> None:
-    """Whole numbers of up to 23 bits, of which the largest would have a first digit of 128 without its carry."""
+    """Whole numbers of up to 23 bits. Without a carry, the first digit of the largest would be 128."""
     codes = RANDOM.integers(*RANGES[type], (64, WIDTH))
     flat = codes.reshape(-1)
     raw = (flat[::2] & 15 | (flat[1::2] & 15) << 4) if type.endswith("4") else flat & 255
