@@ -78,15 +78,19 @@ def test_forms_of_this_processor(feature: str, depthwise: bool) -> None:
         weights = in_quads(codes[:, 0].T) if DOTS[feature].quads else np.ascontiguousarray(codes[:, 0].astype(np.int16))
         sums = np.einsum("rtc,tc->rc", data.reshape(ROWS, taps, width).astype(np.int64), codes[:, 0])
     else:
-        weights = np.ascontiguousarray(codes.reshape(taps, depth, 4, width).swapaxes(2, 3))
+        each, number, wide = (2, np.int16, np.uint16) if DOTS[feature].wide else (4, np.int8, np.uint8)
+        weights = np.ascontiguousarray(codes.astype(number).reshape(taps, -1, each, width).swapaxes(2, 3))
         sums = np.einsum("rtk,tkc->rc", data.reshape(ROWS, taps, deep).astype(np.int64), codes)
         sums -= DOTS[feature].offset * codes.sum((0, 1), dtype=np.int64)
+        data, depth = data.astype(wide), depth * 4 // each
     own = np.zeros((len(Row), width), np.float32)
     own[0].view(np.int32)[:] = start = RANDOM.integers(-1000, 1000, width)
     own[1:3], own[3:5], own[5:8] = [[2.0**-10], [3.5]], [[-50.0], [70.0]], [[0.5], [8.0], [2.0]]
     own[8:10] = [[1.0], [200.0]]
     residual, table = RANDOM.integers(0, 256, (ROWS, width), np.uint8), np.zeros((taps, ROWS), np.int64)
-    table[:] = data.__array_interface__["data"][0] + deep * (np.arange(ROWS) * taps + np.arange(taps)[:, None])
+    table[:] = data.__array_interface__["data"][0] + data.strides[0] * (
+        np.arange(ROWS) * taps + np.arange(taps)[:, None]
+    )
     engine = llvm.create_mcjit_compiler(
         llvm.parse_assembly(str(module(feature, llvm.get_process_triple(), depthwise, levels=True))),
         machine(llvm.get_process_triple(), llvm.get_host_cpu_name(), host.flatten()),

@@ -89,9 +89,10 @@ def _integer_block(
     ``depthwise`` is a literal, ``vectors`` is 1 to ``VECTORS``; for two blocks of dense windows, it is up to half as
     many and ``TWICE`` more. ``out`` is an array of which only the dtype matters: u8 for levels, or f32. ``table`` is
     the address of i64 [taps, ROWS]: the address at which each window has its bytes for a tap. ``shift`` is added to all
-    of them. A dense window has ``4 * depth`` > 0 bytes there, a depthwise one a byte for each output. ``b`` is the
-    address of the weights: for each four bytes of a dense window ``VECTORS`` vectors of four i8 in each lane, and for
-    each tap of a depthwise one ``VECTORS`` vectors of i16, or those of ``in_quads``.
+    of them. A dense window has ``depth`` > 0 words there, of four bytes or two i16 (see ``Dot.wide``), a depthwise one
+    a byte for each output. ``b`` is the address of the weights: for each word of a dense window ``VECTORS`` vectors of
+    four i8 or two i16 in each lane, and for each tap of a depthwise one ``VECTORS`` vectors of i16, or those of
+    ``in_quads``.
 
     ``targets`` is the address of i64 [ROWS, 3]: each row begins with the addresses of the results and of the residual
     of a window. ``column`` counts the channels before those of the block. The last vector has ``last``
@@ -202,7 +203,8 @@ class IntegerBlock:
                 rows = (at(builder, place, int64(n * size), self.dot.vector) for n in range(self.count))
                 weights = [builder.load(row, align=BYTES) for row in rows]
                 words = [builder.load(at(builder, begin, offset, _I32), align=1) for begin in begins]
-                self.stored(self.dot.add(builder, self.dot, self.loaded(sums), words, weights), sums)
+                add = self.dot.wide or self.dot.add
+                self.stored(add(builder, self.dot, self.loaded(sums), words, weights), sums)
                 builder.store(builder.add(place, int64(VECTORS * size)), address)
 
     def multiply_channels(self, sums: _Vectors) -> None:

@@ -17,18 +17,20 @@ from irrun.fast.integers.changes import convolve_bytes_changed
 from irrun.fast.integers.dots import BYTES, DOT
 from irrun.fast.integers.levels import Grid, padded
 from irrun.fast.integers.quads import in_quads
-from irrun.fast.integers.windows import convolve_bytes, convolve_bytes_depthwise, pad_words
+from irrun.fast.integers.windows import convolve_bytes, convolve_bytes_depthwise, pad_words, widen_bytes
 from irrun.fast.panels import WIDTH
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Call, Calls, Change, Kernel, Packing
 
-__all__ = ["UNLIMITED", "After", "IntegerFilters", "convolution", "joins_taps", "padding"]
+__all__ = ["UNLIMITED", "After", "IntegerFilters", "convolution", "joins_taps", "padding", "widening", "widens"]
 
 UNLIMITED: Final = (-math.inf, math.inf)
 _FASTER: Final = 4
 """How many times as fast a product of bytes is as one of f32, by which work is measured."""
 _MAX_JOINED_BYTES: Final = 8
 """The most bytes of a pixel for which the taps of a row are joined: a tap alone would be too short a loop."""
+_MIN_PIECE_BYTES: Final = 1 << 13
+"""The fewest bytes that a thread widens at a time."""
 _MAX_PRODUCTS: Final = 1 << 16
 """The most products of a sum: 255 * 128 times as many are within i32."""
 
@@ -104,8 +106,8 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
     """Return the kernel of a convolution of levels u8 [batch, rows, columns, padded channels].
 
     It gives levels, too, or f32 [batch, rows, columns, channels] if no grid follows. ``grid`` is that of the data; if
-    ``joins_taps``, these are a result of ``padding``. The input after data and filters, if a residual is added, are
-    levels of the shape of the output.
+    ``joins_taps``, these are a result of ``padding``, and if ``widens``, of ``widening``. The input after data and
+    filters, if a residual is added, are levels of the shape of the output.
     """
     assert DOT is not None
     groups, outs, ins, *kernel = filters.codes.shape
@@ -116,7 +118,8 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
     numbers = after.numbers(grid.step * filters.scales).astype(np.float32)
     numbers[Row.START].view(np.int32)[:] = sums * ((0 if filters.is_depthwise else DOT.offset) - grid.zero)
     rows = _in_panels(numbers.reshape(len(Row), 1 if filters.is_depthwise else groups, -1))
-    nothing = np.zeros(size, np.uint8)
+    word, number = (DOT.products, np.int16) if widens(filters) else (BYTES, np.int8)
+    nothing = np.zeros(size, f"u{number().itemsize}")
     nothing[: groups * ins] = grid.zero
     codes = filters.codes
     windows = math.prod(shape[:3])
@@ -127,9 +130,9 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
         codes = wide.reshape(1, outs, kernel[0], 1, -1).transpose(0, 1, 4, 2, 3)
         axes = replace(axes[0], begin=0, end=0), replace(axes[1], begin=0, end=0, kernel=1)
     depthwise, geometry = filters.is_depthwise, geometry_of(axes[0], axes[1])
-    panels = _by_channel(codes) if depthwise else _by_group(codes)
+    panels = _by_channel(codes) if depthwise else _by_group(codes.astype(number), word)
     rounds, adds = after.first is not None, after.residual is not None
-    more = (channels,) if depthwise else (groups, outs, -(-codes.shape[2] // BYTES))
+    more = (channels,) if depthwise else (groups, outs, -(-codes.shape[2] // word))
     function = convolve_bytes_depthwise if depthwise else convolve_bytes
     changed: tuple[Any, ...] = ()
     if (own := numbered(after.change)) is not None and after.grid is not None:
@@ -141,9 +144,9 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
         other = data if residual is None else residual
         target = out.reshape(shape)
         if changed:
-            given = (data, nothing, panels, rows, target, geometry, *more, *changed)
+            given = (data, nothing.view(np.uint8), panels, rows, target, geometry, *more, *changed)
         else:
-            given = (data, nothing, panels, rows, other, target, geometry, *more, rounds, adds)
+            given = (data, nothing.view(np.uint8), panels, rows, other, target, geometry, *more, rounds, adds)
         return [Call(function, given, windows, MIN_PIECE_WINDOWS)]
 
     name, packing = "integers, depthwise" if depthwise else "integers", Packing((1,), panels.nbytes + rows.nbytes)
@@ -172,14 +175,33 @@ def padding(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, grid: G
     return in_calls("with pads", calls, shape, np.uint8, math.prod(shape)), shape
 
 
-def _by_group(codes: np.ndarray) -> np.ndarray:
-    """Return filters as panels i8 [groups * panels of each, taps * depth, 4 * WIDTH]: see ``convolve_bytes``."""
+def widens(filters: IntegerFilters) -> bool:
+    """Return whether ``convolution`` reads levels that ``widening`` has widened."""
+    return DOT is not None and DOT.wide is not None and not filters.is_depthwise
+
+
+def widening(shape: tuple[int, ...]) -> tuple[Kernel, tuple[int, ...]]:
+    """Return the kernel that copies levels u8 of a shape as i16, two bytes each, and the shape of the copy."""
+    size = math.prod(shape)
+
+    def calls(data: np.ndarray, *, out: np.ndarray) -> Calls:
+        return [Call(widen_bytes, (data.reshape(-1), out.view(np.uint16).reshape(-1)), size, _MIN_PIECE_BYTES)]
+
+    wide = (*shape[:-1], 2 * shape[-1])
+    return in_calls("to i16", calls, wide, np.uint8, size), wide
+
+
+def _by_group(codes: np.ndarray, word: int) -> np.ndarray:
+    """Return filters as panels i8 [groups * panels of each, taps * depth, 4 * WIDTH]: see ``convolve_bytes``.
+
+    So many numbers are a word of four bytes.
+    """
     groups, outs, ins, high, broad = codes.shape
-    each, depth, taps = -(-outs // WIDTH), -(-ins // BYTES), high * broad
-    panels = np.zeros((groups, each * WIDTH, taps, depth * BYTES), np.int8)
+    each, depth, taps = -(-outs // WIDTH), -(-ins // word), high * broad
+    panels = np.zeros((groups, each * WIDTH, taps, depth * word), codes.dtype)
     panels[:, :outs, :, :ins] = codes.reshape(groups, outs, ins, taps).swapaxes(2, 3)
-    quads = panels.reshape(groups, each, WIDTH, taps, depth, BYTES).transpose(0, 1, 3, 4, 2, 5)
-    return lasting(quads).reshape(groups * each, taps * depth, WIDTH * BYTES)
+    words = panels.reshape(groups, each, WIDTH, taps, depth, word).transpose(0, 1, 3, 4, 2, 5)
+    return lasting(words).view(np.int8).reshape(groups * each, taps * depth, WIDTH * BYTES)
 
 
 def _by_channel(codes: np.ndarray) -> np.ndarray:

@@ -43,6 +43,8 @@ class Dot:
     """The intrinsic function of LLVM."""
     products: int = BYTES
     """Products that one instruction adds to a sum."""
+    wide: Add | None = None
+    """Adds products as ``add`` does, but a word has two i16. Dense windows are widened for it, once for all filters."""
     quads: bool = False
     """Whether depthwise windows take four taps at once: see ``quads``."""
     offset: int = 0
@@ -117,11 +119,26 @@ def _two_products(
     return added
 
 
+def _two_wide_products(
+    builder: Any, dot: Dot, sums: Sums, words: Sequence[ir.Value], weights: Sequence[ir.Value], /, *,
+    signed_words: bool = False,
+) -> Sums:  # fmt: skip
+    """The same instruction for words and weights that are pairs of i16."""
+    pairs = ir.VectorType(_I16, 2 * dot.lanes)
+    function = dot.function(builder, pairs, pairs)
+    splats = [builder.bitcast(repeated(builder, word, dot.lanes), pairs) for word in words]
+    wide = [builder.bitcast(vector, pairs) for vector in weights]
+    return [
+        [builder.add(sum, builder.call(function, [splat, vector])) for sum, vector in zip(row, wide)]
+        for row, splat in zip(sums, splats)
+    ]
+
+
 DOTS: Final[Mapping[str, Dot]] = {
     "avx512vnni": Dot(16, _four_products, "llvm.x86.avx512.vpdpbusd.512", quads=True),
-    "avx512bw": Dot(16, _two_products, "llvm.x86.avx512.pmaddw.d.512", products=2),
+    "avx512bw": Dot(16, _two_products, "llvm.x86.avx512.pmaddw.d.512", 2, _two_wide_products),
     "avxvnni": Dot(8, _four_products, "llvm.x86.avx512.vpdpbusd.256"),
-    "avx2": Dot(8, _two_products, "llvm.x86.avx2.pmadd.wd", products=2),
+    "avx2": Dot(8, _two_products, "llvm.x86.avx2.pmadd.wd", 2, _two_wide_products),
     "dotprod": Dot(4, _four_signed_products, "llvm.aarch64.neon.sdot.v4i32.v16i8", offset=128),
 }
 """By the feature of the processor that has the instruction; the best first.

@@ -22,6 +22,8 @@ from irrun.fast.integers.convolution import (
     convolution,
     joins_taps,
     padding,
+    widening,
+    widens,
 )
 from irrun.fast.integers.dots import DOT
 from irrun.fast.integers.levels import Grid, decoding, encoding, padded
@@ -68,6 +70,7 @@ class _Integers:
         self.flow, self.context, self.values = flow, context, context.values
         self.grids: dict[int, Grid] = {}  # of each slot that levels may stand for
         self.levels: dict[tuple[int, bool], int] = {}  # the slot of its levels of an image, or of rows
+        self.wide: dict[int, int] = {}  # the slot of levels as i16, by that of levels
         self.late: dict[int, Step] = {}  # steps that are made when their f32 is read
         self.gone: set[int] = set()  # positions of steps that others compute
         self.new: list[Step] = []
@@ -231,6 +234,8 @@ class _Integers:
             padded = self.context.add(Value(ELEMENT_TYPES["u8"], PartialShape.of(shape)))
             self.new.append(_moving(step, levels, padded, pads))
             levels = padded
+        if widens(filters):
+            levels = self.widened(step, levels)
         reads = (levels, step.reads[1])
         if end.residual is not None:
             reads = (*reads, self.levels_of(end.residual, is_rows))
@@ -239,6 +244,14 @@ class _Integers:
             self.grids[end.slot], self.late[end.slot] = end.after.grid, end.steps[-1]
         self.append(step, end, kernel, reads, is_rows)
         return True
+
+    def widened(self, step: Step, levels: int) -> int:
+        """Return the slot of levels as i16. Append the step that fills it, if there is none."""
+        if levels not in self.wide:
+            kernel, shape = widening(self.values[levels].shape.static or ())
+            self.wide[levels] = self.context.add(Value(ELEMENT_TYPES["u8"], PartialShape.of(shape)))
+            self.new.append(_moving(step, levels, self.wide[levels], kernel))
+        return self.wide[levels]
 
     def append(self, step: Step, end: _End, kernel: Kernel, reads: tuple[int, ...], is_rows: bool) -> None:
         last = end.steps[-1] if end.steps else step

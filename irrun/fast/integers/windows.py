@@ -13,7 +13,7 @@ from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS, compiled
 from irrun.fast.panels import WIDTH
 
-__all__ = ["convolve_bytes", "convolve_bytes_depthwise", "pad_words"]
+__all__ = ["convolve_bytes", "convolve_bytes_depthwise", "pad_words", "widen_bytes"]
 
 _DENSE: Final = 0
 _DEPTHWISE: Final = 1
@@ -38,10 +38,11 @@ def convolve_bytes(
 ) -> None:
     """Fill the windows ``first`` to ``last`` in ``out``, counted over batch, rows and columns, with a convolution.
 
-    ``data`` and ``residual`` (batch, rows, columns, channels) are u8, ``out`` is u8 or f32. All are contiguous.
-    ``nothing`` u8 [channels] is what a pad holds. ``geometry`` is that of ``geometry_of``. ``panels`` i8 [groups *
-    panels of each, taps * depth, 4 * WIDTH] and ``numbers`` f32 [the same, rows of ``Row``, WIDTH] are those of
-    ``integer_block``. A group has ``outs`` channels of the output, and a window sees ``4 * depth`` channels of it.
+    ``data`` and ``residual`` (batch, rows, columns, channels) are u8, ``out`` is u8 or f32. All are contiguous. If
+    ``Dot.wide``, two bytes of ``data`` are an i16. ``nothing`` u8 [channels] is what a pad holds. ``geometry`` is that
+    of ``geometry_of``. ``panels`` i8 [groups * panels of each, taps * depth, 4 * WIDTH] and ``numbers`` f32 [the same,
+    rows of ``Row``, WIDTH] are those of ``integer_block``. A group has ``outs`` channels of the output, and a window
+    sees ``4 * depth`` bytes of it.
     """
     more = (panels, numbers, groups, outs, depth, rounds, adds)
     each_table(_convolve_table, data, nothing, out, residual, geometry, first, last, more)
@@ -135,3 +136,11 @@ def pad_words(
                 out[image, row, begin + k] = data[image, row - top, k]
             for k in range(end, out.shape[2]):
                 out[image, row, k] = nothing[k % pixel]
+
+
+@compiled
+def widen_bytes(data: np.ndarray, out: np.ndarray, first: int, last: int) -> None:
+    """Copy the numbers ``first`` to ``last`` of ``data`` u8 [numbers] to ``out`` u16 [numbers]."""
+    source, target = data[first:last], out[first:last]
+    for n in range(len(source)):
+        target[n] = source[n]
