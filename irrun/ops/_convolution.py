@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from irrun.kernels.matmul import wide
 from irrun.opdef import Kernel, Operands, Packing, Request, Site, Value, attr, ports
 from irrun.ops._sliding import Sliding
 from irrun.types import Dim, PartialShape, product
+
+_MAX_PICTURE_CHANNELS: Final = 4
+"""The most channels of a picture."""
 
 
 class Filtering(Sliding):
@@ -102,12 +105,19 @@ class ConvolutionBase(Filtering):
         return self.correlated(at, data, filters)
 
     def rounded(self, inputs: Sequence[Value | None], precision: Operands, /) -> tuple[int, ...]:
-        """Return data and filters, or nothing where Winograd's method in f32 takes less time than products in bf16."""
+        """Return data and filters, or nothing for a convolution that stays in f32.
+
+        So does that of a picture, which takes little time: the layers behind it would enlarge the error. So do those
+        for which Winograd's method in f32 takes less time than products in bf16.
+        """
         data, filters = (None if value is None else value.shape.static for value in inputs)
-        if data is None or filters is None or self.leading > 2:
-            return super().rounded(inputs, precision)
-        axes = self.axes(data[2:], filters[2:])
-        return () if outruns_bf16(filters[0], filters[1], axes, data[0]) else super().rounded(inputs, precision)
+        if filters is not None and self.leading == 2:
+            outs, ins, *kernel = filters
+            if ins <= _MAX_PICTURE_CHANNELS:
+                return ()
+            if data is not None and outruns_bf16(outs, ins, self.axes(data[2:], kernel), data[0]):
+                return ()
+        return super().rounded(inputs, precision)
 
     def prepare(self, request: Request) -> Kernel | None:
         data, filters = request.inputs

@@ -48,7 +48,7 @@ def test_convolutions_one_after_the_other(way: str, batch: int) -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize("channels", [(6, 12, 70, 12), (6, 7, 9, 12), (1, 2, 80, 3)])
+@pytest.mark.parametrize("channels", [(6, 12, 70, 12), (6, 7, 9, 12), (5, 7, 80, 5)])
 def test_results_that_only_convolutions_read(way: str, batch: int, channels: tuple[int, ...]) -> None:
     """The result of each convolution is rounded, also where it is written in bf16 alone."""
     data = integers(batch, channels[0], 9, 8)
@@ -78,7 +78,8 @@ def test_results_that_only_convolutions_read(way: str, batch: int, channels: tup
 def test_pictures(
     way: str, channels: int, kernel: tuple[int, int], strides: list[int], begin: list[int], end: list[int], before: str
 ) -> None:
-    """Few channels, which are padded and rounded in any layout: alone, and in a sequence."""
+    """Few channels, which are padded, or else rounded, in any layout: alone, and in a sequence."""
+    rounded = in_bf16 if channels > 4 else np.asarray
     data = integers(2, channels, 15, 33)
     first, last = integers(1, 20, channels, *kernel, most=2), integers(1, 5, 20, 1, 1, most=1)
     eye = np.eye(channels, dtype=np.float32)[:, :, None, None]
@@ -86,7 +87,7 @@ def test_pictures(
     value = b.Relu(x) if before == "Relu" else value
     value = node(b.Convolution, x, 3 * eye, [1, 1], [1, 1], [0, 0]) if before == "Convolution" else value
     value = b.Convolution(value, first[0], strides=strides, dilations=[1, 1], pads_begin=begin, pads_end=end)
-    seen = {"nothing": in_bf16(data), "Relu": np.maximum(in_bf16(data), 0), "Convolution": in_bf16(3 * in_bf16(data))}
+    seen = {"nothing": rounded(data), "Relu": np.maximum(rounded(data), 0), "Convolution": rounded(3 * rounded(data))}
     between = convolved(np.pad(seen[before], [(0, 0), (0, 0), *zip(begin, end)]), first, strides, [1, 1], [0, 0])
     np.testing.assert_array_equal(run(inside(value), way, data), between)
     value = node(b.Convolution, value, last[0], [1, 1], [1, 1], [0, 0])

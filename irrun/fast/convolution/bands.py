@@ -50,7 +50,8 @@ class Stage:
 
     Without depth, all channels are a group of the data."""
     padded: tuple[Axis, ...] = ()
-    """The windows as they are, if the data is padded when it is rounded, and the taps of a row are joined to one."""
+    """The windows as they are, if the data is padded first, and the taps of a row are joined to one. It is not rounded
+    then."""
 
     @property
     def parts(self) -> int:
@@ -60,9 +61,9 @@ class Stage:
     @property
     def pixel(self) -> int:
         """Return the elements of a pixel of the data, or the words if it is rounded."""
-        if self.rounded and (self.padded or not self.depth):
-            return words(self.rounded)
-        return self.groups * self.depth or self.channels
+        if self.padded:
+            return self.depth // self.padded[1].kernel
+        return self.groups * self.depth or words(self.rounded) or self.channels
 
     @property
     def row(self) -> int:
@@ -79,7 +80,7 @@ def chained(first: Kernel, then: Kernel) -> Kernel | None:
     stages = (*first.joins.stages, *then.joins.stages)
     between = first.joins.stages[-1]
     small = all(stage.panels.nbytes <= _MAX_FILTERS_BYTES for stage in stages)
-    if any(stage.rounded for stage in stages):
+    if any(stage.rounded or stage.padded for stage in stages):
         return None
     if len(stages) > _MAX_STAGES or not small or between.row * between.axes[0].out < least(_MIN_BETWEEN_BYTES):
         return None

@@ -20,7 +20,7 @@ from irrun.fast.machine.memory import add_to, data_address, floats_at, halves_at
 from irrun.fast.machine.processor import HALVES, ROWS, compiled
 from irrun.fast.machine.sharing import YIELD, share, wait
 from irrun.fast.panels import WIDTH
-from irrun.fast.precision.bf16 import round_planes, round_rows, words
+from irrun.fast.precision.bf16 import round_rows, words
 from irrun.kernels.blocks import placed, scratch
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.threads import threads
@@ -49,7 +49,7 @@ class Member:
     data: int
     residual: int | None
     planes: bool = False
-    """Whether the data, an input of the kernel that is padded and rounded, has its channels first."""
+    """Whether the data, an input of the kernel that is padded, has its channels first."""
 
 
 (
@@ -59,13 +59,12 @@ class Member:
 """The columns of the table of a sequence: addresses, sizes and numbers of each convolution."""
 _VALUES: Final = [_DATA, _RESIDUAL, _OUT, _ROUNDED]
 """The columns that a call fills in."""
-_FLOATS, _HALVES, _SHORTS, _PAIRS, _NONE, _PLANES = range(6)
-"""The form of panels: f32, f16, bf16 or pairs of bf16. A part without panels rounds its data, whose channels are the
-last or the first axis, to bf16."""
-_FORMS: Final = {
-    "float32": _FLOATS, "uint16": _HALVES, "int16": _SHORTS, "uint32": _PAIRS, "bool": _NONE, "int8": _PLANES,
-}  # fmt: skip
+_FLOATS, _HALVES, _SHORTS, _PAIRS, _ROUNDS, _PADS, _PADS_PLANES = range(7)
+"""The form of panels: f32, f16, bf16 or pairs of bf16. A part without panels rounds its data to bf16, or it copies the
+data with pads; its channels are then the last or the first axis."""
+_FORMS: Final = {"float32": _FLOATS, "uint16": _HALVES, "int16": _SHORTS, "uint32": _PAIRS}
 """By the dtype of the panels."""
+_NO_PANELS: Final = np.empty((0, 0, 0), np.float32)
 
 
 def sequence(members: Sequence[Member], batch: int, flops: int, inputs: int, filters: tuple[int, ...]) -> Kernel:
@@ -121,7 +120,7 @@ class _Sequence:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """A member, or what rounds its data, with the numbers of the values that it reads and writes.
+    """A member, or what rounds or pads its data, with the numbers of the values that it reads and writes.
 
     Values from 0 on are between the members, and the last one is the result. Those below 0 are inputs of the kernel.
     """
@@ -135,13 +134,15 @@ class _Part:
     """The result, or None if it is read only in bf16."""
     rounded: int | None
     """The result in bf16, or None."""
+    form: int | None = None
+    """What a part without panels does: ``_ROUNDS``, ``_PADS`` or ``_PADS_PLANES``."""
 
 
 def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
     """Return the parts of a sequence, and the size of each value between them, in floats of an image.
 
     A member rounds its result where another one reads or adds it in bf16. What rounds inputs of the kernel, or pixels
-    whose groups have an odd number of channels, is a part of its own.
+    whose groups have an odd number of channels, is a part of its own, and so is what pads data.
     """
     within = [member.data >= 0 and _reads_results(member.stage) for member in members]
     adds = [_adds(member) for member in members]
@@ -159,11 +160,12 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
         pixels = stage.axes[0].out * stage.axes[1].out
         if rounds:
             data = rounded[member.data]
-        elif stage.rounded:
+        elif stage.rounded or stage.padded:
             key = member.data, stage.parts, stage.padded
             if key not in apart:
                 apart[key] = len(sizes)
-                parts.append(_Part(_rounding(stage, member.planes), data, None, 0, len(sizes), None))
+                form = _ROUNDS if stage.rounded else _PADS_PLANES if member.planes else _PADS
+                parts.append(_Part(_before(stage), data, None, 0, len(sizes), None, form))
                 sizes.append(stage.axes[0].size * stage.axes[1].size * stage.pixel)
             data = apart[key]
         if n in halved:
@@ -180,7 +182,7 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
 
 def _reads_results(stage: Stage) -> bool:
     """Return whether a stage reads results of others as these round them."""
-    return stage.rounded > 0 and stage.rounded % 2 == 0 and not stage.padded
+    return stage.rounded > 0 and stage.rounded % 2 == 0
 
 
 def _adds(member: Member) -> int:
@@ -190,15 +192,14 @@ def _adds(member: Member) -> int:
     return ADDED_IN_BF16 if member.stage.adds == ADDED_ROUNDED and member.residual >= 0 else member.stage.adds
 
 
-def _rounding(stage: Stage, planes: bool) -> Stage:
-    """Return the stage that rounds, and pads, the data of another one. Its depth is the channels of a group."""
+def _before(stage: Stage) -> Stage:
+    """Return the stage that rounds or pads the data of another one. Its depth is the channels of a group."""
     rows, line = (
         Axis(axis.size, 1, 1, 1, axis.begin if stage.padded else 0, 0, seen.size)
         for axis, seen in zip(stage.padded or stage.axes, stage.axes)
     )
-    nothing = np.empty(0, np.float32)
-    panels = np.empty((0, 0, 0), np.int8 if planes else np.bool_)
-    return Stage((rows, line), panels, stage.parts, stage.rounded, stage.pixel, nothing, nothing, 0)
+    nothing, depth = np.empty(0, np.float32), stage.rounded or stage.pixel
+    return Stage((rows, line), _NO_PANELS, stage.parts, depth, stage.pixel, nothing, nothing, 0)
 
 
 def _entry(part: _Part, batch: int) -> list[int]:
@@ -212,8 +213,9 @@ def _entry(part: _Part, batch: int) -> list[int]:
     by_panels = stage.groups == 1 and stage.depth > 0 and panels.nbytes > seen and 1 < pieces <= len(panels)
     pieces = pieces if by_panels else max(1, min(pieces, windows // _MIN_PIECE_WINDOWS))
     bias = data_address(stage.bias) if stage.bias.size else 0
+    form = _FORMS[panels.dtype.name] if part.form is None else part.form
     return [
-        0, rows.size, line.size, stage.pixel, data_address(panels), *panels.shape, _FORMS[panels.dtype.name], bias, 0,
+        0, rows.size, line.size, stage.pixel, data_address(panels), *panels.shape, form, bias, 0,
         0, rows.out, line.out, stage.channels, stage.groups, stage.depth, pieces, by_panels,
         stage.limits.size == 2, part.adds, 0,
     ]  # fmt: skip
@@ -266,13 +268,12 @@ def _run(
 @compiled
 def _piece(entry: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: int, first: int, last: int) -> None:
     """Compute the windows, or the panels, from ``first`` to ``last`` of one convolution."""
-    if entry[_FORM] == _NONE or entry[_FORM] == _PLANES:
+    if entry[_FORM] == _ROUNDS:
         groups, count = entry[_GROUPS], entry[_DEPTH]
-        is_whole = entry[_ROWS] == entry[_HIGH] and entry[_LINE] == entry[_BROAD]
-        if entry[_FORM] == _NONE and is_whole and geometry[6] == geometry[7] == 0:
-            round_rows(entry[_DATA], count, entry[_OUT], count, first * groups, last * groups)
-        else:
-            _round_padded(entry, geometry, first, last)
+        round_rows(entry[_DATA], count, entry[_OUT], count, first * groups, last * groups)
+        return
+    if entry[_FORM] == _PADS or entry[_FORM] == _PADS_PLANES:
+        _pad(entry, geometry, first, last)
         return
     keeps, rounded = entry[_OUT] != 0, entry[_ROUNDED]
     data = _image(entry[_DATA], batch, entry[_ROWS], entry[_LINE], entry[_CHANNELS])
@@ -302,11 +303,10 @@ def _piece(entry: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: i
 
 
 @contracted
-def _round_padded(entry: np.ndarray, geometry: np.ndarray, first: int, last: int) -> None:
-    """Fill the pixels from ``first`` to ``last`` of padded images with rounded data, or with zeros."""
-    count, high, broad = entry[_DEPTH], entry[_HIGH], entry[_BROAD]
-    top, left, held = geometry[6], geometry[7], (entry[_DEPTH] + 1) // 2
-    position = first
+def _pad(entry: np.ndarray, geometry: np.ndarray, first: int, last: int) -> None:
+    """Fill the pixels from ``first`` to ``last`` of padded images with data, or with zeros."""
+    count, high, broad, top, left = entry[_DEPTH], entry[_HIGH], entry[_BROAD], geometry[6], geometry[7]
+    size, position = entry[_ROWS] * entry[_LINE], first
     while position < last:
         line, begin = divmod(position, broad)
         image, y = divmod(line, high)
@@ -315,16 +315,31 @@ def _round_padded(entry: np.ndarray, geometry: np.ndarray, first: int, last: int
         if 0 <= y - top < entry[_ROWS]:
             from_x = min(max(begin, left), end)
             to_x = max(min(end, left + entry[_LINE]), from_x)
-        pixels = array_at(words_at(entry[_OUT] + 4 * held * line * broad), held * broad)
-        pixels[held * begin : held * from_x] = 0
-        pixels[held * to_x : held * end] = 0
-        size, seen = entry[_ROWS] * entry[_LINE], (y - top) * entry[_LINE] + from_x - left
-        place = entry[_OUT] + 4 * held * (line * broad + from_x)
-        if entry[_FORM] == _PLANES:
-            round_planes(entry[_DATA] + 4 * (image * count * size + seen), size, place, count, to_x - from_x)
+        pixels = array_at(floats_at(entry[_OUT] + 4 * count * line * broad), count * broad)
+        pixels[count * begin : count * from_x] = 0
+        pixels[count * to_x : count * end] = 0
+        inner, seen = pixels[count * from_x : count * to_x], (y - top) * entry[_LINE] + from_x - left
+        if entry[_FORM] == _PADS:
+            inner[:] = array_at(floats_at(entry[_DATA] + 4 * count * (image * size + seen)), inner.size)
         else:
-            round_rows(entry[_DATA] + 4 * count * (image * size + seen), count, place, count, 0, to_x - from_x)
+            _interleave(entry[_DATA] + 4 * (image * count * size + seen), size, inner, count)
         position += end - begin
+
+
+@contracted
+def _interleave(source: int, apart: int, target: np.ndarray, count: int) -> None:
+    """Fill ``target`` f32 [pixels * count] with pixels, of which each channel is ``apart`` numbers after another."""
+    pixels = target.size // count
+    if count == 3:
+        one, two = array_at(floats_at(source), pixels), array_at(floats_at(source + 4 * apart), pixels)
+        three = array_at(floats_at(source + 8 * apart), pixels)
+        for n in range(pixels):
+            target[3 * n], target[3 * n + 1], target[3 * n + 2] = one[n], two[n], three[n]
+        return
+    for k in range(count):
+        plane = array_at(floats_at(source + 4 * k * apart), pixels)
+        for n in range(pixels):
+            target[n * count + k] = plane[n]
 
 
 _After = tuple[int, np.ndarray, bool, int]

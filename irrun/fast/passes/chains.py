@@ -77,7 +77,7 @@ def _sequence_before(flow: Flow, steps: Mapping[int, Step], last: int) -> set[in
 
 
 def _copy_before(flow: Flow, context: Context, step: Step) -> int | None:
-    """Return the position of the step that lays the channels of a picture last for this step alone, which rounds it."""
+    """Return the position of the step that lays the channels of a picture last for this step alone, which pads it."""
     copy = flow.maker(step.reads[0])
     if not _pads(step) or copy is None or not is_copied(copy):
         return None
@@ -86,7 +86,7 @@ def _copy_before(flow: Flow, context: Context, step: Step) -> int | None:
 
 
 def _pads(step: Step) -> bool:
-    """Return whether a convolution pads the data that it rounds."""
+    """Return whether a convolution pads its data first."""
     return bool(_stage(step).padded)
 
 

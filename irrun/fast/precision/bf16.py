@@ -13,13 +13,13 @@ import numpy as np
 
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.late import array_at
-from irrun.fast.machine.memory import address_of, halves_at, longs_at, words_at
+from irrun.fast.machine.memory import address_of, halves_at, words_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, multiply_panels, zero_panels
 from irrun.fast.precision.pairs import GROUP, round_groups
 from irrun.kernels.cast import rounded_to_bf16
 
-__all__ = ["multiply_rounded", "round_planes", "round_rows", "rounded_panels", "words"]
+__all__ = ["multiply_rounded", "round_rows", "rounded_panels", "words"]
 
 
 def words(count: int) -> int:
@@ -51,10 +51,7 @@ _QUIET: Final = np.uint32(0x00400000)
 _HALF: Final = np.uint32(0x7FFF)
 _BITS: Final = np.uint32(16)
 _ONE: Final = np.uint32(1)
-_WORD: Final = np.uint64(32)
 _LOWER: Final = np.uint32(0xFFFF)
-_THREE: Final = 0xFFFFFFFFFFFF
-"""The bits of three numbers."""
 
 
 @contracted
@@ -92,44 +89,12 @@ def round_rows(source: int, apart: int, target: int, count: int, first: int, las
         for top in range(first, last, height):
             rows, begin = min(height, last - top), address_of(numbers)
             _round(source + 4 * top * count, begin, rows * count)
-            if count == 3:  # pixels of an image, eight bytes at once
-                pixels = array_at(longs_at(target + 8 * top), rows)
-                for n in range(rows):
-                    pixels[n] = array_at(longs_at(begin + 6 * n), 1)[0] & _THREE
-                continue
             for n in range(rows):
                 row = array_at(words_at(begin + 2 * n * count), held)
                 pairs = array_at(words_at(target + 4 * (top + n) * held), held)
                 for k in range(held - 1):
                     pairs[k] = row[k]
                 pairs[held - 1] = row[held - 1] & _LOWER
-
-
-@compiled
-def round_planes(source: int, apart: int, target: int, count: int, pixels: int) -> None:
-    """Round ``pixels`` of ``count`` f32 each, whose channels are ``apart`` numbers apart, to rows of bf16.
-
-    ``source`` and ``target`` are addresses. The rows at ``target`` are those of ``round_rows``.
-    """
-    held = (count + 1) // 2
-    if count == 3:  # eight bytes at once
-        wide = array_at(longs_at(target), pixels)
-        one, two = array_at(words_at(source), pixels), array_at(words_at(source + 4 * apart), pixels)
-        three = array_at(words_at(source + 8 * apart), pixels)
-        for n in range(pixels):
-            low = np.uint32(_rounded(one[n]) | np.uint32(_rounded(two[n]) << _BITS))
-            wide[n] = np.int64(np.uint64(low) | np.uint64(np.uint64(_rounded(three[n])) << _WORD))
-        return
-    for k in range(held):
-        pairs = array_at(words_at(target + 4 * k), pixels * held - k)
-        low = array_at(words_at(source + 8 * k * apart), pixels)
-        if 2 * k + 1 < count:
-            high = array_at(words_at(source + (8 * k + 4) * apart), pixels)
-            for n in range(pixels):
-                pairs[n * held] = np.uint32(_rounded(low[n]) | np.uint32(_rounded(high[n]) << _BITS))
-        else:
-            for n in range(pixels):
-                pairs[n * held] = _rounded(low[n])
 
 
 @contracted

@@ -53,8 +53,8 @@ _MIN_TILES: Final = 64
 """The fewest tiles that are worth reading the transformed filters, which are eight times as large as those in bf16."""
 _MIN_WORK: Final = 1 << 20
 """The least tiles times pairs of channels: smaller convolutions take less time in a sequence of them in bf16."""
-_MAX_PAIRS: Final = 1 << 16
-"""The most pairs of channels: the transformed filters take 9 MiB."""
+_MAX_PAIRS: Final = 1 << 15
+"""The most pairs of channels: the transformed filters take 4.5 MiB."""
 _MIN_CHANNELS: Final = 32
 """The fewest channels: with fewer, transforms take more time than products."""
 _CHANNELS: Final = 16
