@@ -16,7 +16,7 @@ pytest.importorskip("numba", reason="the extra `fast` is not installed")
 from irrun.fast import OFFERS
 from irrun.fast.machine.forms import FORMS
 from kernel_calls.calls import calls
-from kernel_calls.kernels import SHARING, kernels, reached
+from kernel_calls.kernels import kernels, needed, reached
 from kernel_calls.models import MODELS
 
 
@@ -31,7 +31,7 @@ def test_calls_reach_every_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = dict.fromkeys(MODELS, 9) | {"Rows": 24}  # groups of few rows, and of many; other rows times a number
     made = [one for type, count in draws.items() for number in range(count) for one in calls(type, 34, number)]
     assert not [one for one in made if one.wrong]
-    assert reached(name for one in made for name in one.kernels) >= {*kernels()} - SHARING
+    assert reached(name for one in made for name in one.kernels) >= needed(threads=1)
 
 
 def test_kernels_are_listed() -> None:

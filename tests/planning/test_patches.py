@@ -48,7 +48,7 @@ def test_results_with_channels_last_in_memory(
 ) -> None:  # fmt: skip
     axes = len(kernel)
     data, filters = (rng.standard_normal(s, np.float32) for s in (shape, (outs, shape[1], *kernel)))
-    held = in_bf16 if precision == "bf16" else np.asarray
+    held = in_bf16 if precision == "bf16" and shape[1] > 4 else np.asarray  # a picture stays in f32
     wanted, terms = (
         convolved(a, f, stride, pad)
         for a, f in [(held(data), held(filters)), (np.abs(held(data)), np.abs(held(filters)))]

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = list(sys.argv[1:] if arguments is None else arguments)
         os.execve(sys.executable, [sys.executable, "-m", "tools", "kernel_calls", *given], os.environ | settings)
     from irrun.kernels import threads
-    from kernel_calls.kernels import SHARING, kernels
+    from kernel_calls.kernels import kernels, needed
     from kernel_calls.models import MODELS
 
     for name in ("WORTH", "WORTH_NATIVELY"):  # threads share calls of every size
@@ -74,8 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{figures.wrong[type]:>6} wrong")
     for name in sorted(kernels()):
         print(f"{name:<40}{figures.kernels[name]:>8} calls")
-    idle = SHARING if options.threads == 1 else frozenset[str]()
-    missing = [] if options.only else sorted({*kernels()} - idle - {*figures.kernels})
+    missing = [] if options.only else sorted(needed(options.threads) - {*figures.kernels})
     for name in missing:
         print(f"no call reached {name}")
     print(

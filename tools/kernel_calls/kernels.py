@@ -11,13 +11,18 @@ from types import CodeType
 from typing import Any, Final
 
 import irrun.fast
+from irrun.fast.integers.dots import DOT
 from irrun.fast.machine.late import Late
 from irrun.fast.machine.machine_code import MachineCode
 
-__all__ = ["SHARING", "function_of", "kernels", "reached", "watched"]
+__all__ = ["function_of", "kernels", "needed", "reached", "watched"]
 
-SHARING: Final = frozenset({"sharing._share", "sharing._take_parts", "sharing._watch"})
+_SHARING: Final = frozenset({"sharing._share", "sharing._take_parts", "sharing._watch"})
 """What one thread alone does not call."""
+_DIGITS: Final = frozenset({"digits._multiply_part", "digits._multiply_rows", "digits.split_rows"})
+"""What nothing calls on a processor that has no instruction for four products of bytes."""
+_WIDENING: Final = frozenset({"windows.widen_bytes"})
+"""What nothing calls on a processor that has one."""
 
 
 @cache
@@ -29,6 +34,12 @@ def kernels() -> Mapping[str, MachineCode]:
             if isinstance(value, MachineCode):
                 found[value.base] = value
     return found
+
+
+def needed(threads: int) -> frozenset[str]:
+    """Return the kernels that models reach on this processor, with so many threads."""
+    others = _SHARING if threads == 1 else frozenset[str]()
+    return frozenset(kernels()) - others - (_DIGITS if DOT is None or DOT.wide else _WIDENING)
 
 
 @contextmanager
