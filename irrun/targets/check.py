@@ -19,7 +19,7 @@ from irrun.targets.rules import Reason, reasons
 
 __all__ = ["check_targets"]
 
-_SUBJECTS: Final = (("IR902", (" is ",)), ("IR903", ("=", "attribute")), ("IR904", ("",)))
+_SUBJECTS: Final = (("IR902", (" is ",)), ("IR903", ("=", "attribute", "no valid text")), ("IR904", ("",)))
 """The code of a rule by words in each of its sentences: about element types alone, attributes, or anything else."""
 
 
@@ -93,14 +93,13 @@ def _refused(reason: Reason, releases: Sequence[str]) -> Diagnostic:
     """Return the finding for what releases are known to refuse: IR902 to IR904 in a layer, IR905 in the file."""
     rule, layer, source = reason.rule, reason.facts.layer, reason.facts.model.source
     assert rule is not None
-    sentences = sorted(rule.sentences)
-    message = f"OpenVINO {span(releases)} does not load it on the CPU: {', and '.join(sentences)}"
+    message = f"OpenVINO {span(releases)} does not load it on the CPU: {', and '.join(rule.conditions)}"
     note = f"measured: a release refused {counted(rule.models, 'model')} for this"
     loading = [release for release in RELEASES if release not in reason.releases]
     help = "change the layer, or write an older form with `irrun edit --target`"
     help += f"; OpenVINO {span(loading)} has no such limit" if loading else ""
     if layer is None:
         return diagnostic("IR905", message, source=source, node=0, notes=(note,), help=help)
-    code = next(code for code, words in _SUBJECTS if all(any(word in s for word in words) for s in sentences))
+    code = next(code for code, words in _SUBJECTS if all(any(word in s for word in words) for s in rule.sentences))
     message = f'{layer.type} "{layer.name}": {message}'
     return diagnostic(code, message, source=source, node=layer.node, layer=layer.name, notes=(note,), help=help)

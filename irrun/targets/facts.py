@@ -37,10 +37,14 @@ _SPATIAL: Final = 2
 """The first spatial axis of an image."""
 _UNTOLD: Final = ("offset", "size", "variable_id", "shape", "element_type")
 """Attributes that say nothing about a layer, or what its ports say."""
-_SELECTING: Final = re.compile("NonMaxSuppression|Nms", re.IGNORECASE)
-"""Operations that select boxes."""
+_SELECTING: Final = re.compile("NonMaxSuppression|Nms|ExtractImagePatches", re.IGNORECASE)
+"""Operations that select boxes, and one of which OpenVINO infers an output that is not empty where no patch fits."""
 _PRIORS: Final = ("PriorBox", "PriorBoxClustered")
 """Operations that make as many boxes as the contents of inputs say. OpenVINO does not infer that there are none."""
+_NUMBER, _LIST = ("int", "float"), ("ints", "floats")
+"""The kinds of attributes that hold a number, or several."""
+_BEGIN: Final = re.compile(r"\s*[+-]?\d+")
+"""A number at the begin of a text."""
 _SHORT: Final = 512
 """Bytes of a file from which on every release recognises it. Readers up to 2024.4 look for the end of shorter ones."""
 
@@ -84,7 +88,8 @@ def facts(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Facts]:
 def _read(model: Model, ops: Mapping[int, Op | None]) -> dict[int, Op | None]:
     """Return the operations as OpenVINO reads them.
 
-    A Parameter without the attribute shape is a scalar. A flag without a valid text keeps its default.
+    A Parameter without the attribute shape is a scalar. A flag without a valid text keeps its default. Of a text that
+    is no number, the number at its begin counts, or else 0.
     """
     read = dict(ops)
     for id, layer in model.layers.items():
@@ -92,11 +97,23 @@ def _read(model: Model, ops: Mapping[int, Op | None]) -> dict[int, Op | None]:
         if layer.type.lower() == "parameter":
             attributes.setdefault("shape", "")
         for name, attribute in _declared(declaration(layer)).items():
-            if attribute.kind == "bool" and name in attributes and not _is_valid(attribute, attributes[name]):
+            if name not in attributes or _is_valid(attribute, attributes[name]):
+                continue
+            if attribute.kind == "bool":
                 del attributes[name]
+            elif attribute.kind in _NUMBER:
+                attributes[name] = _number(attributes[name])
+            elif attribute.kind in _LIST:
+                attributes[name] = ",".join(map(_number, attributes[name].split(",")))
         if attributes != layer.attributes:
             read[id] = bind(model, replace(layer, attributes=attributes))[0]
     return read
+
+
+def _number(text: str) -> str:
+    """Return the number at the begin of a text, or 0."""
+    match = _BEGIN.match(text)
+    return match[0] if match else "0"
 
 
 def _declared(cls: type[Op] | None) -> dict[str, Attribute]:
@@ -272,7 +289,8 @@ def _of_dims(before: PartialShape, after: PartialShape) -> Iterator[str]:
 def _compressed(model: Model, fed: Container[int]) -> dict[int, frozenset[str]]:
     """Return the types of fewer than 8 bits from which constants are converted, for the layers that depend on none.
 
-    ``fed`` are the layers that depend on inputs of the model.
+    A type has the words ``with zero points`` too if a constant of such a type is subtracted. ``fed`` are the layers
+    that depend on inputs of the model.
     """
     found: dict[int, frozenset[str]] = {}
     for id in model.order:
@@ -284,6 +302,8 @@ def _compressed(model: Model, fed: Container[int]) -> dict[int, frozenset[str]]:
             port = next(iter(model.layers[feeds[0]].outputs), None)
             if port is not None and port.type is not None and port.type.bits < _USUAL_BITS:
                 types.add(port.type.name)
+        if layer.type == "Subtract" and all(found.get(feed) for feed in feeds):
+            types.update([f"{type} with zero points" for type in types])
         found[id] = frozenset(types)
     return found
 
@@ -376,6 +396,8 @@ def _of_attributes(layer: Layer, cls: type[Op] | None, op: Op | None) -> Iterato
             yield f"it has the attribute {name}"
         elif name in declared and not _is_valid(declared[name], text):
             yield f"{declared[name].name} has no valid text"
+            if declared[name].kind in _LIST or (declared[name].kind in _NUMBER and not _BEGIN.match(text)):
+                yield "a number has no valid text"
         elif len(text) <= _MAX_TEXT and name not in _UNTOLD:
             yield f'{name}="{text.lower()}"'
     for attribute in cls.attributes.values() if cls else ():

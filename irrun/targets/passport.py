@@ -84,7 +84,7 @@ def _record(reason: Reason) -> dict[str, Any]:
     if reason.kind == "operation" and layer is not None:
         text = f"cannot read {layer.type} from {layer.version or 'opset1'}"
     elif rule is not None:
-        text = f"probably refuses it on the CPU: {', and '.join(sorted(rule.sentences))}"
+        text = f"probably refuses it on the CPU: {', and '.join(rule.conditions)}"
     else:
         text = ", ".join(sorted(s for s in reason.facts.sentences if s.startswith("irrun reports")))
     node = 0 if layer is None else layer.node

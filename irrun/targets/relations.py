@@ -19,8 +19,12 @@ _FEW_COLUMNS: Final = 5
 """The fewest columns of compressed weights that each release multiplies without converting them to bf16 first."""
 _SPATIAL: Final = 2
 """The first spatial axis of an image."""
+_ONE_INPUT: Final = 11
+"""The first Interpolate with one input for both sizes and scales."""
 _MAX_COMPARED: Final = 4
 """The most inputs of a layer, and the most dims of each, that are compared with each other."""
+_PLACED: Final = {"Select": ((1, 0), (1, 2))}
+"""The inputs whose dims pdpd broadcasting places among those of another, behind the other; usually of two inputs."""
 
 
 def of_operation(layer: Layer, op: Op | None, inputs: Sequence[Value | None]) -> Iterator[str]:
@@ -29,7 +33,8 @@ def of_operation(layer: Layer, op: Op | None, inputs: Sequence[Value | None]) ->
     if len(inputs) > _SPATIAL:
         yield from _of_dims(inputs[:_MAX_COMPARED])
     if layer.attributes.get("auto_broadcast") == "pdpd":
-        yield from _of_pdpd(op, *values[:2])
+        for to, placed in _PLACED.get(layer.type, ((0, 1),)):
+            yield from _of_pdpd(op, values, to, placed)
     if (of := _RELATIONS.get(layer.type)) is not None and op is not None:
         yield from of(op, values)
 
@@ -49,18 +54,18 @@ def _of_dims(inputs: Sequence[Value | None]) -> Iterator[str]:
                     yield f"inputs {i} and {j} differ in dim {axis}"
 
 
-def _of_pdpd(op: Op | None, a: Value | None, b: Value | None) -> Iterator[str]:
-    """Yield where the dims of input 1 are, which the attribute axis places among those of input 0."""
-    ranks = [None if value is None else value.shape.rank for value in (a, b)]
+def _of_pdpd(op: Op | None, values: Sequence[Value | None], to: int, placed: int) -> Iterator[str]:
+    """Yield where the dims of an input are, which the attribute axis places among those of another."""
+    ranks = [None if value is None else value.shape.rank for value in (values[to], values[placed])]
     axis = getattr(op, "axis", None)
     if axis is None or ranks[0] is None or ranks[1] is None:
         return
     if ranks[1] > ranks[0]:
-        yield "input 1 has more dims than input 0"
+        yield f"input {placed} has more dims than input {to}"
     elif axis >= 0 and ranks[1] < ranks[0]:
-        yield "axis places the fewer dims of input 1"
+        yield f"axis places the fewer dims of input {placed}"
         if axis + ranks[1] != ranks[0]:
-            yield "input 1 is not aligned with the last dims of input 0"
+            yield f"input {placed} is not aligned with the last dims of input {to}"
 
 
 def _of_squeeze(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -121,12 +126,56 @@ def _of_updates(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 
 def _of_norm(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    """Yield whether LRN sums along axes for which the plugin has no kernel."""
+    """Yield whether LRN sums along axes for which the plugin has no kernel: it looks for the spatial ones alone."""
     dims, axes = _dims(values[0]), _numbers(values[1])
     if dims is not None and axes is not None:
         chosen = {at % max(len(dims), 1) for at in axes}
-        if chosen not in ({1}, {*range(_SPATIAL, len(dims))}):
+        if chosen != {1} and not chosen >= {*range(_SPATIAL, len(dims))}:
             yield "its axes are neither the channels nor all spatial axes"
+
+
+def _of_gathering(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    data, indices = _dims(values[0]) or (), _dims(values[1]) or ()
+    if any(map(differ, data[: getattr(op, "batch_dims", 0)], indices)):
+        yield "its inputs differ in a batch dim"
+
+
+def _of_detections(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    if getattr(op, "decrease_label_id", False) and getattr(op, "background_label_id", 0):
+        yield "it decreases labels, and that of the background is not 0"
+
+
+def _of_interpolation(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether an axis is resized that the plugin takes for the batch or the channels of an image."""
+    shape = None if values[0] is None else values[0].shape.static
+    by_sizes = getattr(op, "shape_calculation_mode", "sizes") == "sizes"
+    by_axis = type(op).since >= _ONE_INPUT
+    given = values[1] if by_sizes or by_axis else values[2]
+    axes = getattr(op, "axes", None) or _numbers(values[2 if by_axis else 3])
+    if shape is None or len(shape) <= _SPATIAL or given is None or given.exact is None:
+        return
+    pads = [[*getattr(op, name, ()), *[0] * len(shape)] for name in ("pads_begin", "pads_end")]
+    padded = [sum(of) for of in zip(shape, *pads)]
+    axes = [*range(len(shape))] if axes is None else [axis % len(shape) for axis in axes]
+    is_last = len(shape) > _SPATIAL + 1 and axes == [1, 2] and tuple(padded) == shape  # the channels are
+    sizes = dict(zip(axes, np.ravel(given.exact).tolist()))
+    resized = {axis for axis, size in sizes.items() if size != (padded[axis] if by_sizes else 1)}
+    is_empty = any(int(size if by_sizes else size * padded[axis]) == 0 for axis, size in sizes.items())
+    if not is_last and min(resized, default=_SPATIAL) < _SPATIAL:
+        yield "it resizes axis 0 or 1" + (" to an empty output" if is_empty else "")
+
+
+def _of_generation(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    if getattr(op, "nms_eta", 1) != 1:
+        yield "nms_eta is not 1"
+
+
+def _of_average(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether a window that counts data alone may have none."""
+    kernel, pads = getattr(op, "kernel", ()), (getattr(op, "pads_begin", ()), getattr(op, "pads_end", ()))
+    is_explicit = getattr(op, "exclude_pad", False) and getattr(op, "auto_pad", "") == "explicit"
+    if is_explicit and any(pad >= size for of in pads for pad, size in zip(of, kernel)):
+        yield "a window fits into its padding"
 
 
 def _of_cell(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -173,6 +222,11 @@ _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[s
     "ScatterUpdate": _of_updates,
     "ScatterNDUpdate": _of_updates,
     "LRN": _of_norm,
+    "GatherND": _of_gathering,
+    "DetectionOutput": _of_detections,
+    "Interpolate": _of_interpolation,
+    "GenerateProposals": _of_generation,
+    "AvgPool": _of_average,
     **dict.fromkeys(("RNNCell", "GRUCell", "LSTMCell", "RNNSequence", "GRUSequence", "LSTMSequence"), _of_cell),
     "MatMul": _of_product,
     "ScaledDotProductAttention": _of_attention,

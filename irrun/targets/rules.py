@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Final, Literal
 
+from irrun.base.processor import has_flag
 from irrun.diagnostics import Report
 from irrun.inference.bind import opset_of
 from irrun.inference.trace import Trace
@@ -19,19 +20,30 @@ from irrun.model import Layer
 from irrun.targets.facts import Facts, facts
 from irrun.targets.releases import RELEASES, has_operation, table
 
-__all__ = ["Reason", "Rule", "reasons", "releases_without"]
+__all__ = ["PROCESSORS", "Reason", "Rule", "reasons", "releases_without", "this_processor"]
+
+_WITH, _WITHOUT = "the processor has AVX-512", "the processor has no AVX-512"
+PROCESSORS: Final = frozenset({_WITH, _WITHOUT})
+"""The sentences about the processor. Some kernels of the plugin need its instructions, or differ with them."""
+
+
+def this_processor() -> str:
+    """Return the sentence about the processor of this machine."""
+    return _WITH if has_flag("avx512f") else _WITHOUT
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A refusal. ``operation`` is a version (``AvgPool-14``), a type, a class of operations, or empty for all layers.
 
-    ``sentences`` must all hold. ``exceptions`` are types of operations that it is not about. ``models`` is the number
-    of models that a release refused for it. ``loads`` marks an error of irrun that the releases do not report.
+    ``sentences`` must all hold, and ``processor``, the sentence about the processor, unless it is empty.
+    ``exceptions`` are types of operations that it is not about. ``models`` is the number of models that a release
+    refused for it. ``loads`` marks an error of irrun that the releases do not report.
     """
 
     operation: str
     sentences: frozenset[str]
+    processor: str
     exceptions: frozenset[str]
     releases: frozenset[str]
     models: int
@@ -40,6 +52,11 @@ class Rule:
     def fits(self, fact: Facts) -> bool:
         """Return whether the rule is about a layer."""
         return self.sentences <= fact.sentences and not self.exceptions.intersection(fact.operations)
+
+    @property
+    def conditions(self) -> list[str]:
+        """The sentences that must hold, that about the processor last."""
+        return [*sorted(self.sentences), *filter(None, [self.processor])]
 
     @property
     def speaks_of_outputs(self) -> bool:
@@ -65,23 +82,28 @@ def _rules() -> Mapping[str, Sequence[Rule]]:
         spans = [range(RELEASES.index(first), RELEASES.index(last) + 1) for first, last in row["releases"]]
         releases = frozenset(RELEASES[at] for span in spans for at in span)
         exceptions = frozenset(row.get("except", ()))
-        rule = Rule(
-            row["operation"], frozenset(row["facts"]), exceptions, releases, row["models"], row.get("loads", False)
-        )
+        sentences = frozenset(row["facts"])
+        processor = next(iter(sentences & PROCESSORS), "")
+        sentences -= PROCESSORS
+        loads = row.get("loads", False)
+        rule = Rule(row["operation"], sentences, processor, exceptions, releases, row["models"], loads)
         found.setdefault(rule.operation, []).append(rule)
     return found
 
 
-def reasons(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Reason]:
+def reasons(parsed: Parsed, report: Report, trace: Trace, processor: str = "") -> Iterator[Reason]:
     """Yield why releases do not load a model, layer by layer; ``examine`` gives ``report`` and ``trace``.
 
-    A release that no reason names is expected to read the model and to compile it for the CPU.
+    A release that no reason names is expected to read the model and to compile it for the CPU. Rules about other
+    processors than ``processor``, one of ``PROCESSORS``, are left out; by default, none are.
     """
+    others = PROCESSORS - {processor} if processor else frozenset()
     for fact in facts(parsed, report, trace):
         lacking = () if fact.layer is None else releases_without(fact.layer)
         if lacking:
             yield Reason("operation", fact, lacking)
         rules = [rule for name in ("", *fact.operations) for rule in _rules().get(name, ()) if rule.fits(fact)]
+        rules = [rule for rule in rules if rule.processor not in others]
         seen = set(lacking)
         if fact.blocks:
             excused = {release for rule in rules if rule.loads for release in rule.releases}

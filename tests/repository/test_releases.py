@@ -125,6 +125,16 @@ def test_known_rules_stay_until_an_answer_contradicts_them() -> None:
     assert learn(samples, RELEASES, [known, other]) == [{**known, "releases": [["2022.1", "2022.1"]]}, other]
 
 
+def test_a_known_rule_is_dropped_in_releases_beside_those_that_contradict_it() -> None:
+    """Nobody asked the release in the middle: it follows those beside it, and here both load the model."""
+    known = [{"operation": "Abs", "facts": ["an input is u3"], "releases": [["2022.1", "2024.0"]], "models": 3}]
+    sample = _sample([_row("Abs-1", "an input is u3")], 0, -1, 0)
+    assert learn([sample, _sample([_row("Abs-1")], 0, 0, 0)], RELEASES, known) == []
+    other = _sample([_row("Abs-1", "an input is u3")], 1, -1, 0)
+    (rule,) = learn([other, _sample([_row("Abs-1")], 0, 0, 0)], RELEASES, known)
+    assert rule["releases"] == [["2022.1", "2023.0"]]
+
+
 def test_exceptions_of_known_rules_stay_until_answers_follow_the_rule() -> None:
     known = {"operation": "", "facts": ["an input is u3"], "releases": [["2022.1", "2024.0"]], "models": 9}
     types = ("Abs", "Neg", "Exp")
@@ -215,3 +225,18 @@ def test_a_release_is_asked_once_and_again_after_a_crash(tmp_path: Path) -> None
     assert Wheels(tmp_path).ask("2024.6", models) == expected
     python.write_text("")
     assert Wheels(tmp_path).ask("2024.6", models) == expected
+
+
+def test_a_process_that_an_earlier_model_spoilt_is_replaced(tmp_path: Path) -> None:
+    python = tmp_path / "2022.3.0" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(
+        f"#!{sys.executable}\nimport sys\nspoilt = False\nfor line in sys.stdin:\n"
+        "    message = 'There should be only one instance of RegistersPool per thread' if spoilt else ''\n"
+        '    print(\'["compile", "\' + message + \'"]\' if message else \'["", ""]\', flush=True)\n    spoilt = True\n'
+    )
+    python.chmod(0o755)
+    models = [tmp_path / name for name in ("a.xml", "b.xml")]
+    for model in models:
+        model.write_text(model.name)
+    assert Wheels(tmp_path).ask("2022.3", models) == [("", ""), ("", "")]

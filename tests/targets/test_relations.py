@@ -25,13 +25,25 @@ COLUMNS = "input 1 has fewer than 5 columns"
 SEVERAL = "its limits differ along several axes"
 CELL = "it has the usual activations and does not clip"
 MASK = "its mask does not end with the numbers of queries and keys"
+CHOSEN = "axis places the fewer dims of input 2"
+RESIZED, EMPTIED = "it resizes axis 0 or 1", "it resizes axis 0 or 1 to an empty output"
+BATCHES = "its inputs differ in a batch dim"
+WINDOW = "a window fits into its padding"
+LABELS = "it decreases labels, and that of the background is not 0"
+ETA = "nms_eta is not 1"
 
 PDPD = {"auto_broadcast": "pdpd"}
+RESIZE = {"mode": "nearest", "axes": "1"}
+POOL = {"kernel": "2,2", "strides": "1,1", "pads_begin": "0,2", "pads_end": "0,0"}
+DETECT = {"keep_top_k": "1", "nms_threshold": "0.5", "decrease_label_id": "true"}
+GENERATE = {"min_size": "1", "nms_threshold": "0.5", "pre_nms_count": "9", "post_nms_count": "9"}
 PROPOSAL = {"base_size": "16", "feat_stride": "8", "min_size": "16", "nms_thresh": "1.0", "post_nms_topn": "1", "pre_nms_topn": "1", "ratio": "1", "scale": "1"}  # fmt: skip
 CASES = [
     ("Add", ["2,3,4", "3"], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {ALIGNED, PLACED}),
     ("Add", ["2,3,4", "3,4"], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {PLACED}),
     ("Add", ["3", "1,3"], PDPD, {HIGHER}),
+    ("Select", ["3,4", "2,3,4,5", "3,4"], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {CHOSEN}),
+    ("Select", ["4,5", "2,3,4,5", "4,5"], PDPD, set()),
     ("Squeeze", ["2,1", [0]], {}, {LONG}),
     ("Squeeze", ["2,1", [-1]], {}, set()),
     ("Einsum", ["3", "1"], {"equation": "a,a->a"}, {LENGTHS}),
@@ -49,6 +61,20 @@ CASES = [
     ("LRN", ["2,3,4,4", [0]], {"alpha": "1", "beta": "1", "bias": "1", "size": "1"}, {NORM}),
     ("LRN", ["2,3,4,4", [2, 3]], {"alpha": "1", "beta": "1", "bias": "1", "size": "1"}, set()),
     ("LRN", ["2,3,4,4", [-3]], {"alpha": "1", "beta": "1", "bias": "1", "size": "1"}, set()),
+    ("LRN", ["2,3,4,4", [1, 2, 3]], {"alpha": "1", "beta": "1", "bias": "1", "size": "1"}, set()),
+    ("Interpolate", ["2,3,4,4", [5]], RESIZE, {RESIZED}),
+    ("Interpolate", ["2,3,4,4", [0]], RESIZE, {EMPTIED}),
+    ("Interpolate", ["2,3,4,4", [3]], RESIZE, set()),
+    ("Interpolate", ["2,3,4,4", [5]], {**RESIZE, "axes": "2"}, set()),
+    ("Interpolate", ["2,3,4,4", [5, 5]], {**RESIZE, "axes": "1,2"}, set()),
+    ("GatherND", ["1,2", "2,1"], {"batch_dims": "1"}, {BATCHES}),
+    ("GatherND", ["2,2", "2,1"], {"batch_dims": "1"}, set()),
+    ("AvgPool", ["1,1,4,4"], {**POOL, "exclude-pad": "true"}, {WINDOW}),
+    ("AvgPool", ["1,1,4,4"], {**POOL, "exclude-pad": "false"}, set()),
+    ("DetectionOutput", ["1,12", "1,9", "1,2,12"], {**DETECT, "background_label_id": "3"}, {LABELS}),
+    ("DetectionOutput", ["1,12", "1,9", "1,2,12"], DETECT, set()),
+    ("GenerateProposals", ["1,3", "5,6,2,4", "1,8,5,6", "1,2,5,6"], {**GENERATE, "nms_eta": "0.5"}, {ETA}),
+    ("GenerateProposals", ["1,3", "5,6,2,4", "1,8,5,6", "1,2,5,6"], GENERATE, set()),
     ("MatMul", ["2,3", "3,4"], {}, {COLUMNS}),
     ("MatMul", ["2,3", "3,5"], {}, set()),
     ("RNNCell", ["1,2", "1,3", "3,2", "3,3", "3"], {"hidden_size": "3"}, {CELL}),
@@ -57,8 +83,8 @@ CASES = [
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "4,3"], {"causal": "false"}, {MASK}),
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "3,4"], {"causal": "false"}, set()),
 ]
-ASKED = {ALIGNED, PLACED, HIGHER, LONG, LENGTHS, TWICE, CHANNELS, BATCH, UPDATES, NORM, COLUMNS, SEVERAL, CELL, MASK}
-OPSETS = {"Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13}  # fmt: skip
+ASKED = {ALIGNED, PLACED, HIGHER, LONG, LENGTHS, TWICE, CHANNELS, BATCH, UPDATES, NORM, COLUMNS, SEVERAL, CELL, MASK, CHOSEN, RESIZED, EMPTIED, BATCHES, WINDOW, LABELS, ETA}  # fmt: skip
+OPSETS = {"GatherND": 8, "DetectionOutput": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13}  # fmt: skip
 
 
 @pytest.mark.parametrize(("type", "inputs", "attributes", "wanted"), CASES)

@@ -13,6 +13,7 @@ from irrun.checking.checker import examine
 from irrun.targets import RELEASES
 from irrun.targets.facts import Facts, facts
 from irrun.targets.releases import table
+from irrun.targets.rules import reasons
 from nets import Net
 
 
@@ -165,6 +166,52 @@ def test_facts_about_weights_of_few_bits(tmp_path: Path) -> None:
         net.add("MatMul", [x, weights], [("FP32", "1,2")], name="product", transpose_a="false", transpose_b="true")
     )
     assert "input 1 is decompressed from i4" in _facts(net.save(tmp_path))["product"].sentences
+
+
+def test_facts_about_zero_points_of_few_bits(tmp_path: Path) -> None:
+    """The zero point of `plain` is a number of 32 bits, that of `low` is stored in 4 bits."""
+    net = Net()
+    x = net.parameter("f32", "1,2")
+    weights = net.add(
+        "Convert", [net.const("i4", "2,2", bytes(2))], [("FP32", "2,2")], name="weights", destination_type="f32"
+    )
+    low = net.add("Convert", [net.const("i4", "2,1", bytes(1))], [("FP32", "2,1")], name="zero", destination_type="f32")
+    for name, zero in (("low", low), ("plain", net.const("f32", "2,1", bytes(8)))):
+        shifted = net.add("Subtract", [weights, zero], [("FP32", "2,2")], name=f"{name}_weights")
+        net.result(net.add("MatMul", [x, shifted], [("FP32", "1,2")], name=name, transpose_b="true"))
+    found = _facts(net.save(tmp_path))
+    sentence = "input 1 is decompressed from i4 with zero points"
+    assert [sentence in found[name].sentences for name in ("low", "plain")] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_axis", "begins"),
+    [("x", True, False), ("2,x", False, True), ("--1", True, False), ("-1", True, True)],
+)
+def test_a_text_that_is_no_number_counts_as_0(tmp_path: Path, text: str, is_axis: bool, begins: bool) -> None:
+    """OpenVINO 2026.1 reads the number that the text begins with, or 0. 2026.2 refuses a text that begins with none."""
+    net = Net()
+    x = net.parameter("f32", "2,3", name="x")
+    net.result(net.add("SoftMax", [x], [("FP32", "2,3")], name="y", opset="opset8", axis=text))
+    path = net.save(tmp_path)
+    found = _facts(path)["y"]
+    assert found.blocks is not is_axis
+    assert ("a number has no valid text" not in found.sentences) is begins
+    refused = {f.code for f in irrun.check(path, targets=["openvino==2026.4.1"]).errors}
+    assert ("IR903" in refused) is not begins
+
+
+def test_a_rule_may_be_about_processors_without_avx512(tmp_path: Path) -> None:
+    """The plugin of 2022 has no kernel for bf16 without AVX-512."""
+    path = _abs(tmp_path, "BF16", "bf16", "2")
+    (finding,) = irrun.check(path, targets=["openvino==2022.3"]).errors
+    assert finding.code == "IR902"
+    assert finding.message.endswith("an input is bf16, and the processor has no AVX-512")
+    parsed = load(path)
+    examined = examine(parsed)
+    (without,) = reasons(parsed, *examined, "the processor has no AVX-512")
+    assert without.releases == ("2022.1", "2022.2", "2022.3")
+    assert [*reasons(parsed, *examined, "the processor has AVX-512")] == []
 
 
 def test_facts_about_variables(tmp_path: Path) -> None:

@@ -72,6 +72,8 @@ def trust(word: str, *, blocks: bool) -> float:
     """Return how far a sentence can be trusted beyond its models: types and unknown shapes more than numbers."""
     if blocks and word.startswith("it has no attribute"):
         return 1.0
+    if blocks and word.endswith("has a negative number"):  # that is what the error is about
+        return 0.9
     if word.endswith(_USUAL) or _NUMBER.search(word):  # most layers have these types, and any has some number
         return 0.6
     return next((value for part, value in _TRUSTED.items() if part in word), 0.7)

@@ -12,20 +12,23 @@ from irrun.api import load
 from irrun.checking.checker import examine
 from irrun.diagnostics import IrrunError
 from irrun.targets.releases import RELEASES
-from irrun.targets.rules import Reason, reasons
+from irrun.targets.rules import Reason, reasons, this_processor
 from releases.probing import Answer
 
 __all__ = ["judge", "predict"]
 
 
 def predict(model: Path) -> dict[str, list[Reason]] | None:
-    """Return why each release refuses a model, or None if irrun cannot read it: then every release is expected to."""
+    """Return why each release refuses a model on this processor, or None if irrun cannot read it.
+
+    Every release is then expected to refuse it.
+    """
     try:
         parsed = load(model)
     except IrrunError:
         return None
     found: dict[str, list[Reason]] = {release: [] for release in RELEASES}
-    for reason in reasons(parsed, *examine(parsed)):
+    for reason in reasons(parsed, *examine(parsed), this_processor()):
         for release in reason.releases:
             found[release].append(reason)
     return found
@@ -77,7 +80,7 @@ def _because(why: Sequence[Reason] | None) -> str:
     reason = why[0]
     operation = reason.facts.operations[-1] if reason.facts.operations else "the file"
     if reason.kind == "rule" and reason.rule is not None:
-        return f"{operation}: {', '.join(sorted(reason.rule.sentences))}"
+        return f"{operation}: {', '.join(reason.rule.conditions)}"
     codes = sorted(s for s in reason.facts.sentences if s.startswith("irrun reports"))
     return f"{operation}: {reason.kind} {', '.join(codes)}"
 

@@ -151,16 +151,29 @@ def _kept(
     fitting = [(n, may) for n, may, type in every if type not in exceptions]
     numbers = sorted({n for n, _ in fitting})
     blamed = sorted({n for n, may in fitting if may})
+    for_it, against_it = explained[numbers].sum(axis=0), against[numbers].sum(axis=0)
     holds = np.zeros(len(releases), bool)
     for first, last in rule["releases"]:
-        holds[releases.index(first) : releases.index(last) + 1] = True
-    for_it = explained[numbers].sum(axis=0)
-    holds &= against[numbers].sum(axis=0) <= _DOUBT * (for_it + rule["models"])
+        span = slice(releases.index(first), releases.index(last) + 1)
+        holds[span] = _followed(
+            against_it[span] <= _DOUBT * (for_it[span] + rule["models"]), for_it[span] + against_it[span] > 0
+        )
     if not holds.any():
         return None
     left[np.array(blamed, int)[:, None], np.flatnonzero(holds)] = False
     found = Found(rule["facts"], sorted(exceptions), holds, np.ones_like(holds), int(for_it.max(initial=0)))
     return _row(rule["operation"], found._replace(evidence=max(found.evidence, rule["models"])), releases)
+
+
+def _followed(follows: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Return in which neighbouring releases a known rule holds: in one without answers if in one of those beside it."""
+    at = np.flatnonzero(seen)
+    if not len(at):
+        return follows
+    places = np.arange(len(seen))
+    before = at[np.maximum(np.searchsorted(at, places, side="right") - 1, 0)]
+    after = at[np.minimum(np.searchsorted(at, places), len(at) - 1)]
+    return follows[before] | follows[after]
 
 
 def _groups(samples: Sequence[Sample], *, blocks: bool) -> Iterator[tuple[int, str, _Rows]]:

@@ -22,6 +22,8 @@ __all__ = ["Answer", "Wheels"]
 _PROBE: Final = Path(__file__).with_name("probe.py")
 _PATIENCE: Final = 20
 """Seconds that a release may take for one model. Afterwards, it counts as refused."""
+_SPOILT: Final = "one instance of RegistersPool"
+"""What 2022.3 says of each model with a kernel of one kind after a model whose kernel failed: a new process is asked."""
 _AT_ONCE: Final = 2
 """The releases that are asked at the same time."""
 
@@ -122,23 +124,13 @@ class Wheels:
         process: subprocess.Popen[str] | None = None
         for model in models:
             process = process or self._start(release)
-            assert process.stdin is not None
-            assert process.stdout is not None
-            line = ""
-            try:
-                process.stdin.write(f"{model.resolve()}\n")
-                process.stdin.flush()
-                if select.select([process.stdout], [], [], _PATIENCE)[0]:
-                    line = process.stdout.readline()
-                else:
-                    process.kill()
-            except BrokenPipeError:
-                pass
-            if line:
-                yield Answer(*json.loads(line))
-            else:
+            answer = _answer(process, model)
+            if _SPOILT in answer.message:
                 process.communicate()
-                yield Answer("crash", str(process.returncode))
+                process = self._start(release)
+                answer = _answer(process, model)
+            yield answer
+            if answer.stage == "crash":
                 process = None
         if process is not None:
             process.communicate()
@@ -147,6 +139,26 @@ class Wheels:
         command = [str(self.pythons[release]), str(_PROBE)]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, bufsize=1)
+
+
+def _answer(process: subprocess.Popen[str], model: Path) -> Answer:
+    """Ask a process about a model. If it ends or runs out of time, the answer is a crash."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    line = ""
+    try:
+        process.stdin.write(f"{model.resolve()}\n")
+        process.stdin.flush()
+        if select.select([process.stdout], [], [], _PATIENCE)[0]:
+            line = process.stdout.readline()
+        else:
+            process.kill()
+    except BrokenPipeError:
+        pass
+    if line:
+        return Answer(*json.loads(line))
+    process.communicate()
+    return Answer("crash", str(process.returncode))
 
 
 def _name(wheel: str) -> str:

@@ -15,7 +15,7 @@ from irrun.checking.checker import examine
 from irrun.diagnostics import IrrunError
 from irrun.targets.facts import facts
 from irrun.targets.releases import RELEASES
-from irrun.targets.rules import releases_without
+from irrun.targets.rules import releases_without, this_processor
 from releases.learning import Row, Sample
 from releases.probing import Answer
 
@@ -39,14 +39,17 @@ class Layers(NamedTuple):
 
 
 def layers(model: Path) -> Layers:
-    """Return the layers of a model, or one row that says why irrun cannot read it."""
+    """Return the layers of a model, or one row that says why irrun cannot read it.
+
+    Each layer has the sentence about this processor too.
+    """
     rows: list[Row] = []
     names: list[tuple[str, str]] = []
     lacking = np.zeros(len(RELEASES), bool)
     try:
         parsed = load(model)
         for fact in facts(parsed, *examine(parsed)):
-            rows.append(Row(fact.operations, fact.sentences, fact.blocks))
+            rows.append(Row(fact.operations, fact.sentences | {this_processor()}, fact.blocks))
             names.append((fact.layer.type, fact.layer.name) if fact.layer else ("", ""))
             if fact.layer is not None:
                 lacking |= np.isin(RELEASES, releases_without(fact.layer))
