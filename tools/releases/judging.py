@@ -50,7 +50,7 @@ def judge(models: Sequence[Path], answers: Mapping[str, Sequence[Answer | None]]
     """
     counts: dict[tuple[str, str], Counter[str]] = {}
     causes: Counter[tuple[str, str]] = Counter()
-    asked = [release for release in RELEASES if None not in answers[release]]
+    asked = [release for release in RELEASES if None not in answers.get(release, [None])]
     for number, model in enumerate(models):
         expected = predict(model)
         kind = model.name.partition("-")[0]
