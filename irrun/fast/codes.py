@@ -12,13 +12,13 @@ from irrun.fast.block import multiply_codes, unpack_block
 from irrun.fast.functions import Number
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, compiled
-from irrun.fast.panels import WIDTH, Packed, finish, multiply_panels, zero_panels
+from irrun.fast.panels import NO_MAXIMUM, NO_MINIMUM, WIDTH, Packed, finish, multiply_panels, zero_panels
 from irrun.opdef import Stored
 
 __all__ = ["PackedCodes", "group_count", "nibble"]
 
-_MAX_UNPACKED_FLOATS: Final = 1 << 16
-"""Floats of the panels that are unpacked at once for many rows. They stay in the second-level cache."""
+_MAX_UNPACKED_FLOATS: Final = 1 << 12
+"""The most floats of a panel that are unpacked at once for many rows. They stay in the first-level cache."""
 
 
 _MIN_GROUP_ROWS: Final = 8
@@ -133,31 +133,36 @@ def _multiply_many(
     a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, start: int, bias: int,
     residual: int, apart: int, low: Number, high: Number, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Unpack a few panels at a time and multiply all rows with them, so that unpacking takes little of the time.
+    """Unpack a part of a panel at a time and multiply all rows with it, so that unpacking takes little of the time.
 
     See ``_multiply_few`` for the columns.
     """
     depth = a.shape[1]
-    count = max(1, _MAX_UNPACKED_FLOATS // (depth * WIDTH))
     size = depth // scales.shape[1]
-    floats = np.empty((count, depth, WIDTH), np.float32)
+    floats = np.empty((1, min(depth, _MAX_UNPACKED_FLOATS // WIDTH), WIDTH), np.float32)
     shifts = np.empty(WIDTH, np.float32)
-    for column in range(first, last, count * WIDTH):
-        width = min(count * WIDTH, last - column)
-        for n in range(-(-width // WIDTH)):
-            panel = start + column // WIDTH + n
-            for group in range(scales.shape[1]):
+    for column in range(first, last, WIDTH):
+        panel, target = start + column // WIDTH, out[:, column : min(column + WIDTH, last)]
+        codes = address_of(panels) + panel * panels.strides[0]
+        for begin in range(0, depth, floats.shape[1]):
+            end, k = min(begin + floats.shape[1], depth), begin
+            while k < end:
+                group = k // size
+                count = min((group + 1) * size, end) - k
                 for j in range(WIDTH):
                     shifts[j] = zeros[panel, group, j]
                 unpack_block(
-                    panels, address_of(panels) + panel * panels.strides[0] + group * size * panels.strides[1],
-                    address_of(shifts), address_of(scales) + panel * scales.strides[0] + group * scales.strides[1],
-                    address_of(floats) + n * floats.strides[0] + group * size * floats.strides[1], size,
+                    panels, codes + k * panels.strides[1], address_of(shifts),
+                    address_of(scales) + panel * scales.strides[0] + group * scales.strides[1],
+                    address_of(floats) + (k - begin) * floats.strides[1], count,
                 )  # fmt: skip
-        multiply_panels(
-            a, floats, out[:, column : column + width], 0, bias + 4 * column if bias else 0,
-            residual + 4 * column if residual else 0, apart, low, high,
-        )  # fmt: skip
+                k += count
+            is_last = end == depth
+            multiply_panels(
+                a[:, begin:end], floats[:, : end - begin], target, 0, bias + 4 * column if bias and is_last else 0,
+                residual + 4 * column if residual and is_last else 0, apart, low if is_last else NO_MINIMUM,
+                high if is_last else NO_MAXIMUM, begin > 0,
+            )  # fmt: skip
 
 
 @compiled

@@ -20,6 +20,8 @@ __all__ = [
     "AS_THEY_ARE",
     "MAX_CACHED_ROWS",
     "MAX_SUMMED_ROWS",
+    "NO_MAXIMUM",
+    "NO_MINIMUM",
     "WIDTH",
     "Packed",
     "after",
@@ -45,12 +47,12 @@ def zero_panels(columns: int, depth: int, dtype: type) -> np.ndarray:
     return lasting_zeros((-(-columns // WIDTH), depth, WIDTH), dtype)
 
 
-_NO_MINIMUM: Final = np.float32(-np.inf)
-_NO_MAXIMUM: Final = np.float32(np.inf)
+NO_MINIMUM: Final = np.float32(-np.inf)
+NO_MAXIMUM: Final = np.float32(np.inf)
 
 Then = tuple[int, int, int, Number, Number]
 """What becomes of results in a block: see ``block.multiply_block``."""
-AS_THEY_ARE: Final[Then] = (0, 0, 0, _NO_MINIMUM, _NO_MAXIMUM)
+AS_THEY_ARE: Final[Then] = (0, 0, 0, NO_MINIMUM, NO_MAXIMUM)
 
 
 @contracted
@@ -105,10 +107,10 @@ def after(
     ``residual`` has the shape of the product of these columns, and contiguous rows.
     """
     if epilogue is None:
-        return 0, 0, 0, _NO_MINIMUM, _NO_MAXIMUM
+        return 0, 0, 0, NO_MINIMUM, NO_MAXIMUM
     bias = 0 if epilogue.bias is None else data_address(epilogue.bias) + 4 * first
     more, apart = (0, 0) if residual is None else (data_address(residual), residual.strides[0] // 4)
-    low, high = epilogue.limits or (_NO_MINIMUM, _NO_MAXIMUM)
+    low, high = epilogue.limits or (NO_MINIMUM, NO_MAXIMUM)
     return bias, more, apart, np.float32(low), np.float32(high)
 
 
@@ -130,7 +132,7 @@ def finish(
             more = row_at(residual + 4 * i * apart, columns)
             for j in range(columns):
                 row[j] += more[j]
-        if low > _NO_MINIMUM or high < _NO_MAXIMUM:
+        if low > NO_MINIMUM or high < NO_MAXIMUM:
             for j in range(columns):  # NaN stays
                 least = low if row[j] < low else row[j]
                 row[j] = high if least > high else least
@@ -139,9 +141,9 @@ def finish(
 @compiled
 def multiply_panels(
     a: np.ndarray, panels: np.ndarray, out: np.ndarray, first: int, bias: int = 0, residual: int = 0, apart: int = 0,
-    low: Number = _NO_MINIMUM, high: Number = _NO_MAXIMUM,
+    low: Number = NO_MINIMUM, high: Number = NO_MAXIMUM, keeps: bool = False,
 ) -> None:  # fmt: skip
-    """Fill ``out`` with the product of ``a`` and panels of floats from the panel ``first`` on.
+    """Fill ``out`` with the product of ``a`` and panels of floats from the panel ``first`` on, or add it if ``keeps``.
 
     See ``finish`` for what is then added to it, and for the limits.
     """
@@ -152,7 +154,7 @@ def multiply_panels(
     parts = -(-depth // MAX_SUMMED_ROWS)
     for part in range(parts):
         begin, end = depth * part // parts, depth * (part + 1) // parts
-        adds = part > 0
+        adds = keeps or part > 0
         for top in range(0, rows, MAX_CACHED_ROWS):
             height = min(MAX_CACHED_ROWS, rows - top)
             at = address_of(a) + 4 * (top * lda + begin)
