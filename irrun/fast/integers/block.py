@@ -208,7 +208,15 @@ class IntegerBlock:
                 builder.store(builder.add(place, int64(VECTORS * size)), address)
 
     def multiply_channels(self, sums: _Vectors) -> None:
-        """Add the products of a depthwise window. LLVM finds the instructions for products of narrow integers."""
+        """Add the products of a depthwise window, in a loop without masks if the last vector is full."""
+        with self.builder.if_else(self.full) as (if_full, if_part):
+            with if_full:
+                self.multiply_taps(sums, self.read_full)
+            with if_part:
+                self.multiply_taps(sums, self.read)
+
+    def multiply_taps(self, sums: _Vectors, read: Callable[[ir.Value, int], ir.Value]) -> None:
+        """Add the products of all taps. LLVM finds the instructions for products of narrow integers."""
         builder, shorts = self.builder, ir.VectorType(ir.IntType(16), self.lanes)
         size = 2 * self.lanes
         with cgutils.for_range(builder, self.of.taps) as tap:
@@ -217,7 +225,7 @@ class IntegerBlock:
             weights = [builder.sext(builder.load(row, align=2), self.dot.vector) for row in rows]
             for begin, row in zip(self.begins(tap.index), sums):
                 for n, (weight, sum) in enumerate(zip(weights, row)):
-                    product = builder.mul(builder.zext(self.read(begin, n), self.dot.vector), weight)
+                    product = builder.mul(builder.zext(read(begin, n), self.dot.vector), weight)
                     builder.store(builder.add(builder.load(sum), product), sum)
 
     def finish(self, sums: _Vectors) -> None:
@@ -268,15 +276,19 @@ class IntegerBlock:
             value = self.builder.select(self.builder.fcmp_ordered(sign, value, bound), value, bound)
         return value
 
+    def read_full(self, address: ir.Value, n: int) -> ir.Value:
+        """Return the vector ``n`` of a row of bytes, all of whose lanes are channels."""
+        return self.builder.load(at(self.builder, address, int64(self.lanes * n), self.bytes), align=1)
+
     def read(self, address: ir.Value, n: int) -> ir.Value:
         """Return the vector ``n`` of a row of bytes. Lanes beyond the last channel are zeros."""
         builder, place = self.builder, at(self.builder, address, int64(self.lanes * n), self.bytes)
         if n < self.count - 1:
-            return builder.load(place, align=1)
+            return self.read_full(address, n)
         loaded = cgutils.alloca_once(builder, self.bytes)
         with builder.if_else(self.full) as (if_full, if_part):
             with if_full:
-                builder.store(builder.load(place, align=1), loaded)
+                builder.store(self.read_full(address, n), loaded)
             with if_part:
                 name = f"llvm.masked.load.v{self.lanes}i8.p0"
                 load = self.function(name, self.bytes, self.bytes.as_pointer(), _I32, self.masks, self.bytes)
