@@ -14,9 +14,9 @@ import irrun
 from irrun.debug import compare
 from language_models import decoder
 
-VOCABULARY, BLOCKS, HEADS, SIZE = 50, 9, 4, 8
+VOCABULARY, BLOCKS, HEADS, SIZE = 50, 9, 4, 16
 F32 = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
-GROUPS = {"KEY_CACHE_GROUP_SIZE": "4", "VALUE_CACHE_GROUP_SIZE": "4"}
+GROUPS = {"KEY_CACHE_GROUP_SIZE": "8", "VALUE_CACHE_GROUP_SIZE": "8"}
 TEXTS = [np.random.default_rng(seed).integers(0, VOCABULARY, 50) for seed in (1, 2)]
 TABLES = [[7, 2], [0, 5]]
 SCHEDULE = [[(0, 0, 33)], [(1, 0, 3), (0, 33, 34)], [(0, 34, 40), (1, 3, 40)], [(1, 40, 41), (0, 40, 41)]]
@@ -70,7 +70,7 @@ def zeros(tensor: Any) -> np.ndarray:
 
 @pytest.fixture
 def stateful(tmp_path: Path) -> Path:
-    irrun.save_model(decoder(VOCABULARY), tmp_path / "stateful.xml")
+    irrun.save_model(decoder(VOCABULARY, width=HEADS * SIZE), tmp_path / "stateful.xml")
     return tmp_path / "stateful.xml"
 
 
@@ -78,19 +78,20 @@ def stateful(tmp_path: Path) -> Path:
     ("properties", "tolerance"),
     [
         (F32, 5e-5),
-        ({**F32, "KV_CACHE_PRECISION": "u8"}, 2e-3),
-        ({**F32, "KV_CACHE_PRECISION": "u8", "KEY_CACHE_QUANT_MODE": "BY_TOKEN"}, 2e-3),
-        ({**F32, "KV_CACHE_PRECISION": "u8", "KEY_CACHE_QUANT_MODE": "BY_TOKEN", "KEY_CACHE_GROUP_SIZE": "4"}, 2e-3),
-        ({**F32, "KV_CACHE_PRECISION": "u4"}, 2e-2),
-        ({**F32, "KV_CACHE_PRECISION": "u4", "KEY_CACHE_QUANT_MODE": "BY_TOKEN"}, 2e-2),
-        ({**F32, "KV_CACHE_PRECISION": "u4", "KEY_CACHE_QUANT_MODE": "BY_TOKEN", **GROUPS}, 2e-2),
+        ({**F32, "KV_CACHE_PRECISION": "u8"}, 5e-3),
+        ({**F32, "KV_CACHE_PRECISION": "u8", "KEY_CACHE_QUANT_MODE": "BY_TOKEN"}, 5e-3),
+        ({**F32, "KV_CACHE_PRECISION": "u8", "KEY_CACHE_QUANT_MODE": "BY_TOKEN", "KEY_CACHE_GROUP_SIZE": "8"}, 5e-3),
+        ({**F32, "KV_CACHE_PRECISION": "u4"}, 5e-2),
+        ({**F32, "KV_CACHE_PRECISION": "u4", "KEY_CACHE_QUANT_MODE": "BY_TOKEN"}, 5e-2),
+        ({**F32, "KV_CACHE_PRECISION": "u4", "KEY_CACHE_QUANT_MODE": "BY_TOKEN", **GROUPS}, 5e-2),
     ],
     ids=["f32", "u8-by-channel", "u8-by-token", "u8-groups", "u4-by-channel", "u4-by-token", "u4-groups"],
 )
 def test_logits(ov: Any, stateful: Path, properties: dict[str, str], tolerance: float) -> None:
     """Two sequences, in pieces and in calls of both, in blocks that are out of order.
 
-    A number at the border of two codes may get either. The codes themselves move the logits by 0.1.
+    A number at the border of two codes may get either. The codes themselves move the logits by 0.05 in u8, and by
+    0.7 in u4.
     """
     theirs = Rewritten(ov, stateful, properties)
     ours = irrun.compile(theirs.file)
@@ -98,7 +99,11 @@ def test_logits(ov: Any, stateful: Path, properties: dict[str, str], tolerance: 
     for work in SCHEDULE:
         given = feeds(work)
         logits = ours({**given, **passed})["logits"]
-        assert np.abs(logits - theirs(given)[0]).max() < tolerance
+        assert np.isfinite(logits).all()
+        wanted = theirs(given)[0]
+        if np.isnan(wanted).any():
+            pytest.skip("OpenVINO computes NaN, as it does with groups of u4 on a processor without AVX-512")
+        assert np.abs(logits - wanted).max() < tolerance
         passed = {}
     if properties == F32:
         held = [np.abs(ours.state[name] - tensor.data).max() for name, tensor in theirs.caches.items()]
