@@ -44,6 +44,8 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "scoreboard": lambda: Scoreboard.from_record(stored("scoreboard")).markdown(),
     "figures speed": lambda: tables.speed(_both()),
     "figures means": lambda: tables.means(_both()),
+    "figures means-avx2": lambda: tables.means([stored("networks-avx2-1-thread")]),
+    "figures networks-avx2-1-thread": lambda: tables.networks(stored("networks-avx2-1-thread")),
     "figures networks-1-thread": lambda: tables.networks(stored(_NETWORKS[0])),
     "figures networks-2-threads": lambda: tables.networks(stored(_NETWORKS[1])),
     "figures budgets": lambda: tables.budgets(stored("budgets")),

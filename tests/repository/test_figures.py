@@ -33,6 +33,7 @@ def test_every_stored_result_is_shown() -> None:
         "fleet",
         "networks-1-thread",
         "networks-2-threads",
+        "networks-avx2-1-thread",
         "onnx-export",
         "releases",
         "scoreboard",
@@ -41,10 +42,10 @@ def test_every_stored_result_is_shown() -> None:
     assert {path.stem for path in figures.RESULTS.iterdir()} == read
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["networks-1-thread", "networks-2-threads", "budgets", "compare", "fleet", "onnx-export", "releases", "served"],
-)
+NETWORKS = ["networks-1-thread", "networks-2-threads", "networks-avx2-1-thread"]
+
+
+@pytest.mark.parametrize("name", [*NETWORKS, "budgets", "compare", "fleet", "onnx-export", "releases", "served"])
 def test_a_stored_result_says_where_it_comes_from(name: str) -> None:
     found = figures.stored(name)
     assert found["command"].startswith(("python -m benchmarks", "python -m tools"))
@@ -53,7 +54,7 @@ def test_a_stored_result_says_where_it_comes_from(name: str) -> None:
     assert {"cpu", "cores"} <= found["machine"].keys()
 
 
-@pytest.mark.parametrize("name", ["networks-1-thread", "networks-2-threads"])
+@pytest.mark.parametrize("name", NETWORKS)
 def test_ratios_are_those_of_the_times(name: str) -> None:
     """Times are stored with three digits and ratios with two decimals."""
     for row in figures.stored(name)["rows"]:
