@@ -375,16 +375,8 @@ def _gridded(end: _End, grid: Grid) -> _End:
 
 def _moving(step: Step, read: int, write: int, kernel: Kernel) -> Step:
     """Return a step that converts a value. It counts for the layer of ``step``."""
-    return replace(
-        step,
-        op=_Opaque(),
-        kernel=kernel,
-        reads=(read,),
-        writes=(write,),
-        layers=(step.layer,),
-        dynamic=False,
-        own_inputs=False,
-    )
+    given = {"reads": (read,), "writes": (write,), "layers": (step.layer,), "dynamic": False, "own_inputs": False}
+    return replace(step, op=_Opaque(), kernel=kernel, **given)
 
 
 _VIEW: Final = Kernel(lambda array: array.transpose(0, 3, 1, 2), "view of channels last")

@@ -114,12 +114,7 @@ def _sequence(steps: Sequence[Step], values: Sequence[Value], sources: Mapping[i
     number |= {slot: -1 - n for n, slot in enumerate(reads)}
     outer = [sources.get(slot, slot) for slot in reads]
     members = [
-        Member(
-            _stage(step),
-            number[data],
-            number[step.reads[2]] if len(step.reads) > 2 else None,
-            data in sources,
-        )
+        Member(_stage(step), number[data], number[step.reads[2]] if len(step.reads) > 2 else None, data in sources)
         for step in steps
         for data in step.reads[:1]
     ]
