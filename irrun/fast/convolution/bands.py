@@ -50,8 +50,8 @@ class Stage:
 
     Without depth, all channels are a group of the data."""
     padded: tuple[Axis, ...] = ()
-    """The windows as they are, if the data is padded first, and the taps of a row are joined to one. It is not rounded
-    then."""
+    """The windows as they are, if the data is padded first, and the taps of a row are joined to one. Padded data is
+    not rounded."""
 
     @property
     def parts(self) -> int:

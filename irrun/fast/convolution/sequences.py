@@ -328,7 +328,7 @@ def _pad(entry: np.ndarray, geometry: np.ndarray, first: int, last: int) -> None
 
 @contracted
 def _interleave(source: int, apart: int, target: np.ndarray, count: int) -> None:
-    """Fill ``target`` f32 [pixels * count] with pixels, of which each channel is ``apart`` numbers after another."""
+    """Fill ``target`` f32 [pixels * count] with pixels. At ``source``, the channels are ``apart`` numbers apart."""
     pixels = target.size // count
     if count == 3:
         one, two = array_at(floats_at(source), pixels), array_at(floats_at(source + 4 * apart), pixels)
