@@ -7,13 +7,14 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from irrun.fast.functions import Number
+from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import address_of, row_at
 from irrun.fast.machine.processor import compiled
-from irrun.fast.machine.sharing import share
+from irrun.fast.machine.sharing import InTurn
 from irrun.fast.panels import after, finish
+from irrun.kernels.blocks import scratch
 from irrun.kernels.elementwise import native
-from irrun.opdef import Epilogue, Joins, Kernel, Request
+from irrun.opdef import Call, Calls, Epilogue, Joins, Kernel, Packing, Request
 
 __all__ = ["group_normalization", "offer"]
 
@@ -37,43 +38,96 @@ def offer(op: _GroupNormalization, request: Request) -> Kernel | None:
     if shape is None or not all(shape):
         return None
     batch, channels, *spatial = shape
-    return group_normalization((batch, *spatial, channels), op.num_groups, op.epsilon)
+    held = tuple(None if value is None else value.exact for value in (scale, bias))
+    return group_normalization((batch, *spatial, channels), op.num_groups, op.epsilon, held)
 
 
-def group_normalization(shape: tuple[int, ...], groups: int, epsilon: float) -> Kernel:
-    """Return the kernel of GroupNormalization for f32 of a shape [batch, rows, columns, channels] without zeros."""
+_Held = tuple[np.ndarray | None, ...]
+
+
+def group_normalization(shape: tuple[int, ...], groups: int, epsilon: float, held: _Held = (None, None)) -> Kernel:
+    """Return the kernel of GroupNormalization for f32 of a shape [batch, rows, columns, channels] without zeros.
+
+    ``held`` are scale and bias, where they are constant.
+    """
     batch, pixels, channels = shape[0], math.prod(shape[1:-1]), shape[-1]
-    size, parts, work = channels // groups, -(-pixels // _PIXELS_PER_SUM), _WORK_PER_NUMBER * math.prod(shape)
-
-    def means(x: np.ndarray, middle: np.ndarray, squared: bool) -> np.ndarray:
-        """Return the mean of ``x - middle``, or of its squares, of each group of an image, once per channel."""
-        sums = np.empty((batch, parts, channels), np.float32)
-        share(_sum, batch * parts, work, x, middle, squared, sums)
-        of_groups = sums.sum(1, np.float64).reshape(batch, groups, size).sum(-1) / (pixels * size)
-        return np.repeat(of_groups, size, -1)
+    parts, work = -(-pixels // _PIXELS_PER_SUM), _WORK_PER_NUMBER * math.prod(shape)
+    zeros = np.zeros((batch, channels), np.float32)
+    own = [None if array is None else np.ascontiguousarray(array, np.float32) for array in held]
+    packing = Packing(tuple(n for n, array in enumerate(own, 1) if array is not None))
 
     def kernel(epilogue: Epilogue | None = None) -> Kernel:
         change = None if epilogue is None else epilogue.change
 
-        def call(
-            x: np.ndarray, scale: np.ndarray, bias: np.ndarray, residual: np.ndarray | None = None,
-            *, out: np.ndarray | None = None,
-        ) -> np.ndarray:  # fmt: skip
-            whole = np.empty(shape, np.float32) if out is None else out
-            given, into = (np.ascontiguousarray(a).reshape(batch, pixels, channels) for a in (x, whole))
-            middle = means(given, np.zeros((batch, channels), np.float32), squared=False).astype(np.float32)
-            factors = (scale / np.sqrt(means(given, middle, squared=True) + epsilon)).astype(np.float32)
+        def calls(
+            x: np.ndarray, scale: np.ndarray | None, bias: np.ndarray | None, residual: np.ndarray | None = None,
+            *, out: np.ndarray, spare: np.ndarray,
+        ) -> Calls:  # fmt: skip
+            factor, added = (
+                np.ascontiguousarray(array if constant is None else constant)
+                for array, constant in zip((scale, bias), own)
+            )
+            given, into = (np.ascontiguousarray(a).reshape(batch, pixels, channels) for a in (x, out))
             more = None if residual is None else np.ascontiguousarray(residual).reshape(-1, channels)
-            then = after(epilogue, more, 0)
-            share(_scale, batch * pixels, work, given, middle, factors, np.ascontiguousarray(bias), into, *then)
-            if change is not None:
-                change(whole)
+            numbers = spare.view(np.float32).reshape(-1, batch, channels)
+            middle, factors, sums = numbers[0], numbers[1], numbers[2:].reshape(batch, parts, channels)
+            made = [
+                Call(_sum, (given, zeros, False, sums), batch * parts),
+                Call(_find_middle, (sums, groups, pixels, middle), batch),
+                Call(_sum, (given, middle, True, sums), batch * parts),
+                Call(_find_factors, (sums, groups, pixels, epsilon, factor, factors), batch),
+                Call(_scale, (given, middle, factors, added, into, *after(epilogue, more, 0)), batch * pixels),
+            ]
+            return made if change is None else [*made, *change.calls(out.reshape(-1, channels))]
+
+        def call(*arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+            whole = np.empty(shape, np.float32) if out is None else out
+            made = calls(*arrays, out=whole, spare=scratch(0, zeros.dtype, spare_bytes // 4).view(np.uint8))
+            InTurn(made, work)()
             return whole
 
-        joins = Joins(with_epilogue=kernel if epilogue is None else None)
-        return Kernel(call, "compiled, channels last", out="whole", joins=joins)
+        spare_bytes = zeros.nbytes * (2 + parts)
+        joins = Joins(with_epilogue=kernel if epilogue is None else None, calls=calls, spare_bytes=spare_bytes)
+        return Kernel(call, "compiled, channels last", out="whole", packing=packing, joins=joins)
 
     return kernel()
+
+
+@compiled
+def _find_middle(
+    sums: np.ndarray, groups: int, pixels: int, middle: np.ndarray, first: int, last: int
+) -> None:  # fmt: skip
+    """Fill the means [batch, channels] of the groups of the images from ``first`` to ``last``."""
+    for image in range(first, last):
+        for group in range(groups):
+            size = middle.shape[1] // groups
+            mean = np.float32(_mean(sums, image, group * size, size, pixels))
+            for j in range(group * size, (group + 1) * size):
+                middle[image, j] = mean
+
+
+@compiled
+def _find_factors(
+    sums: np.ndarray, groups: int, pixels: int, epsilon: float, scale: np.ndarray, factors: np.ndarray, first: int,
+    last: int,
+) -> None:  # fmt: skip
+    """Fill the factors [batch, channels] for the images from ``first`` to ``last``. ``sums`` are those of squares."""
+    for image in range(first, last):
+        for group in range(groups):
+            size = factors.shape[1] // groups
+            deviation = math.sqrt(_mean(sums, image, group * size, size, pixels) + epsilon)
+            for j in range(group * size, (group + 1) * size):
+                factors[image, j] = np.float32(np.float64(scale[j]) / deviation)
+
+
+@contracted
+def _mean(sums: np.ndarray, image: int, begin: int, size: int, pixels: int) -> float:
+    """Return the mean of ``size`` channels of an image, from sums [batch, parts, channels]."""
+    total = 0.0
+    for part in range(sums.shape[1]):
+        for j in range(begin, begin + size):
+            total += np.float64(sums[image, part, j])
+    return total / (pixels * size)
 
 
 @compiled

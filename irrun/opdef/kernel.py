@@ -121,6 +121,8 @@ class Epilogue:
     """Changes a part of the results."""
     rounds: bool = False
     """Whether the residual is rounded to bf16 first."""
+    row: bool = False
+    """Whether the residual is a single row, which is added to each: see ``Joins.adds_rows``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +157,20 @@ class Joins:
     calls: Callable[..., Calls] | None = None
     """Returns the calls that fill ``out``, if these are all that ``Kernel.call`` does.
 
-    It takes what ``Kernel.call`` does; ``out`` is contiguous. The calls are always as many. Arrays that the kernel does
-    not hold live as long as the calls.
+    It takes what ``Kernel.call`` does, and ``spare``, u8 with ``spare_bytes``; ``out`` is contiguous. The calls are
+    always as many. Arrays that the kernel does not hold live as long as the calls.
     """
+    spare_bytes: int = 0
+    """Bytes of memory that ``calls`` needs besides ``out``, at a multiple of 64."""
+    checked: bool = False
+    """Whether the calls may fail. The first i64 of ``spare``, which is 0 before them, then is not 0 after them, and
+    only ``Kernel.call`` gives the results."""
     with_epilogue: Callable[[Epilogue], Kernel] | None = None
     """Returns a kernel that also computes an epilogue. A residual is an input after those of this kernel."""
     bias_axis: int = -1
     """The axis along which the bias of an epilogue lies."""
+    adds_rows: bool = False
+    """Whether the residual of an epilogue may be [1, ..., 1, n], with the numbers of the last axis of the output."""
     chain: Callable[[Kernel, Kernel], Kernel | None] | None = None
     """Returns one kernel for a kernel and the next one, which reads its result and has the same ``chain``.
 

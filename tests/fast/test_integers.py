@@ -349,10 +349,10 @@ def test_activations(name: str) -> None:
     node = make(b.Add(own.node(IN.node(b.parameter([2, 40, 70], "f32"))), extra))
     near_levels(last.node(node), x, last.of(wanted), last)
     model = near_levels(last.node(b.Multiply(factors, node)), x, last.of(wanted * factors), last)
-    assert algorithms(model) == ["integers in turn", "from levels"]
+    assert algorithms(model) == ["compiled in turn", "from levels"]
     # two products, with only levels between them
     model = irrun.compile(b.model({"y": then.node(last.node(b.Multiply(node, factors)))}))
-    assert algorithms(model) == ["integers in turn"]
+    assert algorithms(model) == ["compiled in turn"]
     assert np.abs(model([x])[0] - last.of(wanted * factors) @ then.values.T).max() < 2 * last.step
     filter, y = filters(70, 8, 3, 3), numbers(1, 8, 7, 8, step=IN.step)
     filter = Filters(filter.codes, filter.scales / 256)
@@ -384,7 +384,7 @@ def test_numbers_that_are_multiplied_before_levels() -> None:
     given, p = (x * factors).astype(np.float32), b.parameter([2, 5, 70], "f32")
     node = own.node(IN.node(b.Multiply(p, (1 / factors).astype(np.float32))))
     model = irrun.compile(b.model({"y": node}))
-    assert algorithms(model) == ["integers in turn"]
+    assert algorithms(model) == ["compiled in turn"]
     np.testing.assert_array_equal(model([given])[0], (IN.of(x) @ own.values.T).astype(np.float32))
     # what also others read is computed once more
     both = b.Multiply(p, (1 / factors).astype(np.float32))

@@ -17,7 +17,7 @@ from irrun.fast.machine.machine_code import MachineCode
 
 __all__ = ["function_of", "kernels", "needed", "reached", "watched"]
 
-_SHARING: Final = frozenset({"sharing._share", "sharing._take_parts", "sharing._watch"})
+_SHARING: Final = frozenset({"sharing._share", "sharing._take_parts", "sharing._watch", "windows.convolve_columns"})
 """What one thread alone does not call."""
 _DIGITS: Final = frozenset({"digits._multiply_part", "digits._multiply_rows", "digits.split_rows"})
 """What nothing calls on a processor that has no instruction for four products of bytes."""

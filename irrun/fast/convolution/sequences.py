@@ -13,25 +13,19 @@ import numpy as np
 
 from irrun.fast.convolution.bands import Stage
 from irrun.fast.convolution.window_block import ADDED_IN_BF16, ADDED_ROUNDED
-from irrun.fast.convolution.windows import convolve, convolve_depthwise, geometry_of
+from irrun.fast.convolution.windows import call_of, convolve, convolve_depthwise, geometry_of
 from irrun.fast.functions import contracted
 from irrun.fast.machine.late import array_at
-from irrun.fast.machine.memory import add_to, data_address, floats_at, halves_at, look_at, row_at, shorts_at, words_at
-from irrun.fast.machine.processor import HALVES, ROWS, compiled
-from irrun.fast.machine.sharing import YIELD, share, wait
-from irrun.fast.panels import WIDTH
+from irrun.fast.machine.memory import data_address, floats_at, lent
+from irrun.fast.machine.processor import compiled
+from irrun.fast.machine.sharing import InTurn
 from irrun.fast.precision.bf16 import round_rows, words
 from irrun.kernels.blocks import placed, scratch
 from irrun.kernels.convolution.windows import Axis
-from irrun.kernels.threads import threads
-from irrun.opdef import Kernel, Packing
+from irrun.opdef import Call, Calls, Joins, Kernel, Packing
 
 __all__ = ["Member", "sequence"]
 
-_MIN_PIECE_WINDOWS: Final = 4 * ROWS
-"""The fewest windows of a piece: each piece reads all filters again."""
-_PIECES_PER_THREAD: Final = 2
-"""Pieces of a convolution for each thread. With more than one, a thread that is late takes fewer."""
 _MAX_IMAGES_BYTES: Final = 1 << 23
 """Bytes of the largest value between the convolutions, for as many images as are computed together. It stays in the
 third-level cache: MobileNetV2 takes 1.5 times as long for eight images together."""
@@ -52,18 +46,9 @@ class Member:
     """Whether the data, an input of the kernel that is padded, has its channels first."""
 
 
-(
-    _DATA, _ROWS, _LINE, _CHANNELS, _PANELS, _COUNT, _TAPS, _WIDTH, _FORM, _BIAS, _RESIDUAL, _OUT, _HIGH, _BROAD,
-    _OUTS, _GROUPS, _DEPTH, _PIECES_OF, _BY_PANELS, _CLAMPS, _ADDS, _ROUNDED,
-) = range(22)  # fmt: skip
-"""The columns of the table of a sequence: addresses, sizes and numbers of each convolution."""
-_VALUES: Final = [_DATA, _RESIDUAL, _OUT, _ROUNDED]
-"""The columns that a call fills in."""
-_FLOATS, _HALVES, _SHORTS, _PAIRS, _ROUNDS, _PADS, _PADS_PLANES = range(7)
-"""The form of panels: f32, f16, bf16 or pairs of bf16. A part without panels rounds its data to bf16, or it copies the
-data with pads; its channels are then the last or the first axis."""
-_FORMS: Final = {"float32": _FLOATS, "uint16": _HALVES, "int16": _SHORTS, "uint32": _PAIRS}
-"""By the dtype of the panels."""
+_ROUNDS, _PADS, _PADS_PLANES = range(3)
+"""A part without panels rounds its data to bf16, or it copies the data with pads; its channels are then the last or the
+first axis."""
 _NO_PANELS: Final = np.empty((0, 0, 0), np.float32)
 
 
@@ -76,12 +61,15 @@ def sequence(members: Sequence[Member], batch: int, flops: int, inputs: int, fil
     stages = [member.stage for member in members]
     name = "compiled depthwise" if any(stage.groups > 1 for stage in stages) else "compiled"
     packing = Packing(filters, sum(stage.panels.nbytes for stage in stages))
-    call = _Sequence(members, batch, flops, inputs).call
-    return Kernel(call, f"{name} in sequence, channels last", out="whole", flops=flops, packing=packing)
+    held = _Sequence(members, batch, flops, inputs)
+    joins = Joins(calls=held.calls, spare_bytes=4 * held.size)
+    return Kernel(
+        held.call, f"{name} in sequence, channels last", out="whole", flops=flops, packing=packing, joins=joins
+    )
 
 
 class _Sequence:
-    """The table of a sequence, and what it has the addresses of."""
+    """The parts of a sequence, and where the values between them are."""
 
     def __init__(self, members: Sequence[Member], batch: int, flops: int, inputs: int) -> None:
         self.parts, sizes = _parts(members)
@@ -90,32 +78,54 @@ class _Sequence:
         self.together = max(1, min(_MAX_IMAGES_BYTES // max(image, 1), batch))
         self.flops, self.inputs = flops, inputs
         self.shape = batch, stages[-1].axes[0].out, stages[-1].axes[1].out, stages[-1].channels
-        self.table = np.array([_entry(part, self.together) for part in self.parts])
-        self.geometry = np.array([geometry_of(stage.axes[0], stage.axes[1]) for stage in stages])
-        self.limits = np.array([stage.limits if stage.limits.size else (0, 0) for stage in stages], np.float32)
+        self.geometry = [geometry_of(stage.axes[0], stage.axes[1]) for stage in stages]
         self.offsets, self.size = _places(self.parts, [size * self.together for size in sizes])
-        values = [(part.data, part.residual, part.out, part.rounded) for part in self.parts]
-        nothing = len(self.offsets) + 1  # the number of the address 0
-        self.numbers = np.array([[nothing if value is None else value for value in some] for some in values])
 
     def call(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         whole = np.empty(self.shape, np.float32) if out is None else out
         given = [np.ascontiguousarray(array) for array in arrays[: self.inputs]]
-        for first in range(0, len(whole), self.together):
-            images = slice(first, first + self.together)
-            self._fill(whole[images], [array[images] for array in given])
+        memory = scratch(0, whole.dtype, self.size).view(np.uint8)
+        InTurn(self.calls(*given, out=whole, spare=memory), self.flops)()
         return whole
 
-    def _fill(self, whole: np.ndarray, given: Sequence[np.ndarray]) -> None:
-        """Compute some images."""
-        between = data_address(scratch(0, whole.dtype, self.size))
-        places = [*(between + 4 * offset for offset in self.offsets), data_address(whole), 0]
-        places += [data_address(array) for array in reversed(given)]  # so that the first is number -1
-        table = self.table.copy()
-        table[:, _VALUES] = np.array(places)[self.numbers]
-        taken = np.zeros((len(table), table[:, _PIECES_OF].max() + 1), np.int64)
-        work = self.flops * len(whole) // self.shape[0]
-        share(_run, threads(), work, table, self.geometry, self.limits, len(whole), taken, threads(), YIELD)
+    def calls(self, *arrays: np.ndarray, out: np.ndarray, spare: np.ndarray) -> Calls:
+        """Return the calls that compute some images after the others: see ``Joins.calls``."""
+        given = [np.ascontiguousarray(array) for array in arrays[: self.inputs]]
+        calls: list[Call] = []
+        for first in range(0, len(out), self.together):
+            images = slice(first, first + self.together)
+            some = [array[images] for array in given]
+            places = [*(data_address(spare) + 4 * offset for offset in self.offsets), data_address(out[images])]
+            places += map(data_address, reversed(some))  # so that the first is number -1
+            calls += [
+                _call(part, geometry, len(out[images]), places) for part, geometry in zip(self.parts, self.geometry)
+            ]
+        return calls
+
+
+def _call(part: _Part, geometry: np.ndarray, batch: int, places: Sequence[int]) -> Call:
+    """Return the call that computes a part for so many images. ``places`` has the address of each value."""
+    stage = part.stage
+    (rows, line), panels, outs = stage.axes, stage.panels, stage.channels
+    windows, pixels = batch * rows.out * line.out, (batch, rows.out, line.out, outs)
+    if part.form == _ROUNDS:
+        assert part.out is not None
+        count = stage.depth
+        return Call(round_rows, (places[part.data], count, places[part.out], count), windows * stage.groups)
+    if part.form is not None:
+        assert part.out is not None
+        sizes = rows.size, line.size, rows.out, line.out, rows.begin, line.begin
+        return Call(
+            _pad, (places[part.data], part.form == _PADS_PLANES, places[part.out], stage.depth, *sizes), windows
+        )
+    keeps, rounded = part.out is not None, 0 if part.rounded is None else places[part.rounded]
+    data = lent(places[part.data], (batch, rows.size, line.size, stage.pixel))
+    out = lent(rounded if part.out is None else places[part.out], pixels)
+    residual = out if part.residual is None else lent(places[part.residual], pixels)
+    common, after = (data, panels, stage.bias, residual, out, geometry), (part.adds, stage.limits, keeps, rounded)
+    if not stage.depth:
+        return call_of(convolve_depthwise, (*common, *after), windows)
+    return call_of(convolve, (*common, stage.groups, stage.depth, *after, 0), windows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,25 +212,6 @@ def _before(stage: Stage) -> Stage:
     return Stage((rows, line), _NO_PANELS, stage.parts, depth, stage.pixel, nothing, nothing, 0)
 
 
-def _entry(part: _Part, batch: int) -> list[int]:
-    """Return the row of the table for a part that computes ``batch`` images. What a call has to fill in is 0."""
-    stage = part.stage
-    (rows, line), panels = stage.axes, stage.panels
-    windows = batch * rows.out * line.out
-    pieces = _PIECES_PER_THREAD * threads() if threads() > 1 else 1
-    # a thread reads either a part of the windows and all filters, or the other way round
-    seen = batch * rows.size * line.size * 4 * stage.pixel
-    by_panels = stage.groups == 1 and stage.depth > 0 and panels.nbytes > seen and 1 < pieces <= len(panels)
-    pieces = pieces if by_panels else max(1, min(pieces, windows // _MIN_PIECE_WINDOWS))
-    bias = data_address(stage.bias) if stage.bias.size else 0
-    form = _FORMS[panels.dtype.name] if part.form is None else part.form
-    return [
-        0, rows.size, line.size, stage.pixel, data_address(panels), *panels.shape, form, bias, 0,
-        0, rows.out, line.out, stage.channels, stage.groups, stage.depth, pieces, by_panels,
-        stage.limits.size == 2, part.adds, 0,
-    ]  # fmt: skip
-
-
 def _places(parts: Sequence[_Part], sizes: Sequence[int]) -> tuple[list[int], int]:
     """Return where each value between the parts begins in the memory that they share, and its size, in floats."""
     first: dict[int | None, int] = {}
@@ -231,98 +222,33 @@ def _places(parts: Sequence[_Part], sizes: Sequence[int]) -> tuple[list[int], in
     return placed([(size, first[value], last[value]) for value, size in enumerate(sizes)])
 
 
-@contracted
-def _image(address: int, batch: int, high: int, broad: int, channels: int) -> np.ndarray:
-    return array_at(floats_at(address), (batch, high, broad, channels))
-
-
 @compiled
-def _run(
-    table: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: int, taken: np.ndarray, workers: int,
-    yields: int, worker: int, end: int,
+def _pad(
+    data: int, planes: bool, out: int, count: int, rows: int, columns: int, high: int, broad: int, top: int, left: int,
+    first: int, last: int,
 ) -> None:  # fmt: skip
-    """Compute pieces of each convolution in turn, those of this worker first, until all of it is done.
+    """Fill the pixels from ``first`` to ``last`` of padded images of ``count`` channels with data, or with zeros.
 
-    ``taken`` has a number for each piece, 0 until a worker takes it, and then the number of pieces that are done.
+    ``data`` and ``out`` are addresses. The images have so many ``rows`` and ``columns``, and ``high`` by ``broad``
+    pixels with pads. If the data has ``planes``, its channels are its first axis.
     """
-    for n in range(len(table)):
-        entry = table[n]
-        pieces = entry[_PIECES_OF]
-        line = taken.ctypes.data + n * taken.strides[0]
-        done = line + 8 * (taken.shape[1] - 1)
-        unit = 1 if entry[_BY_PANELS] else ROWS
-        windows = entry[_COUNT] if entry[_BY_PANELS] else batch * entry[_HIGH] * entry[_BROAD]
-        units = (windows + unit - 1) // unit
-        for k in range(pieces):
-            piece = (pieces * worker // workers + k) % pieces
-            if add_to(line + 8 * piece, 1) == 0:
-                first, last = units * piece // pieces * unit, min(units * (piece + 1) // pieces * unit, windows)
-                _piece(entry, geometry[n], limits[n], batch, first, last)
-                add_to(done, 1)
-        turns = 0
-        while look_at(done) < pieces:
-            turns += 1
-            wait(turns, yields)
-
-
-@compiled
-def _piece(entry: np.ndarray, geometry: np.ndarray, limits: np.ndarray, batch: int, first: int, last: int) -> None:
-    """Compute the windows, or the panels, from ``first`` to ``last`` of one convolution."""
-    if entry[_FORM] == _ROUNDS:
-        groups, count = entry[_GROUPS], entry[_DEPTH]
-        round_rows(entry[_DATA], count, entry[_OUT], count, first * groups, last * groups)
-        return
-    if entry[_FORM] == _PADS or entry[_FORM] == _PADS_PLANES:
-        _pad(entry, geometry, first, last)
-        return
-    keeps, rounded = entry[_OUT] != 0, entry[_ROUNDED]
-    data = _image(entry[_DATA], batch, entry[_ROWS], entry[_LINE], entry[_CHANNELS])
-    out = _image(entry[_OUT] if keeps else rounded, batch, entry[_HIGH], entry[_BROAD], entry[_OUTS])
-    residual = _image(entry[_RESIDUAL], batch, entry[_HIGH], entry[_BROAD], entry[_OUTS])
-    bias = row_at(entry[_BIAS], entry[_OUTS] if entry[_BIAS] else 0)
-    low = row_at(limits.ctypes.data, 2 if entry[_CLAMPS] else 0)
-    groups, depth, place, begin = entry[_GROUPS], entry[_DEPTH], entry[_PANELS], 0
-    shape = (entry[_COUNT], entry[_TAPS], entry[_WIDTH])
-    if entry[_BY_PANELS]:
-        begin, shape = first, (last - first, entry[_TAPS], entry[_WIDTH])
-        first, last = 0, batch * entry[_HIGH] * entry[_BROAD]
-    skipped = begin * entry[_TAPS] * entry[_WIDTH]
-    after = (entry[_ADDS], low, keeps, rounded)
-    if entry[_FORM] == _FLOATS:
-        panels = array_at(floats_at(place + 4 * skipped), shape)
-        _convolve(panels, data, bias, residual, out, geometry, groups, depth, after, begin, first, last)
-    elif entry[_FORM] == _SHORTS:
-        shorts = array_at(shorts_at(place + 2 * skipped), shape)
-        _convolve(shorts, data, bias, residual, out, geometry, groups, depth, after, begin, first, last)
-    elif entry[_FORM] == _PAIRS:
-        pairs = array_at(words_at(place + 4 * skipped), shape)
-        _convolve(pairs, data, bias, residual, out, geometry, groups, depth, after, begin, first, last)
-    elif HALVES:  # else there are none, and the processor has no instruction that the code for them needs
-        halves = array_at(halves_at(place + 2 * skipped), shape)
-        _convolve(halves, data, bias, residual, out, geometry, groups, depth, after, begin, first, last)
-
-
-@contracted
-def _pad(entry: np.ndarray, geometry: np.ndarray, first: int, last: int) -> None:
-    """Fill the pixels from ``first`` to ``last`` of padded images with data, or with zeros."""
-    count, high, broad, top, left = entry[_DEPTH], entry[_HIGH], entry[_BROAD], geometry[6], geometry[7]
-    size, position = entry[_ROWS] * entry[_LINE], first
+    size, position = rows * columns, first
     while position < last:
         line, begin = divmod(position, broad)
         image, y = divmod(line, high)
         end = min(broad, begin + last - position)
         from_x, to_x = end, end
-        if 0 <= y - top < entry[_ROWS]:
+        if 0 <= y - top < rows:
             from_x = min(max(begin, left), end)
-            to_x = max(min(end, left + entry[_LINE]), from_x)
-        pixels = array_at(floats_at(entry[_OUT] + 4 * count * line * broad), count * broad)
+            to_x = max(min(end, left + columns), from_x)
+        pixels = array_at(floats_at(out + 4 * count * line * broad), count * broad)
         pixels[count * begin : count * from_x] = 0
         pixels[count * to_x : count * end] = 0
-        inner, seen = pixels[count * from_x : count * to_x], (y - top) * entry[_LINE] + from_x - left
-        if entry[_FORM] == _PADS:
-            inner[:] = array_at(floats_at(entry[_DATA] + 4 * count * (image * size + seen)), inner.size)
+        inner, seen = pixels[count * from_x : count * to_x], (y - top) * columns + from_x - left
+        if planes:
+            _interleave(data + 4 * (image * count * size + seen), size, inner, count)
         else:
-            _interleave(entry[_DATA] + 4 * (image * count * size + seen), size, inner, count)
+            inner[:] = array_at(floats_at(data + 4 * count * (image * size + seen)), inner.size)
         position += end - begin
 
 
@@ -340,19 +266,3 @@ def _interleave(source: int, apart: int, target: np.ndarray, count: int) -> None
         plane = array_at(floats_at(source + 4 * k * apart), pixels)
         for n in range(pixels):
             target[n * count + k] = plane[n]
-
-
-_After = tuple[int, np.ndarray, bool, int]
-"""The arguments of ``convolve`` from ``adds`` to ``rounded``."""
-
-
-@contracted
-def _convolve(
-    panels: np.ndarray, data: np.ndarray, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
-    geometry: np.ndarray, groups: int, depth: int, after: _After, begin: int, first: int, last: int,
-) -> None:  # fmt: skip
-    """Compute windows with panels of any form, of which the first has the number ``begin``. See ``convolve``."""
-    if depth == 0:
-        convolve_depthwise(data, panels, bias, residual, out, geometry, *after, first, last)
-    else:
-        convolve(data, panels, bias, residual, out, geometry, groups, depth, *after, begin * WIDTH, first, last)

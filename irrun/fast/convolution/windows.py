@@ -15,10 +15,20 @@ from irrun.fast.machine.memory import address_of, longs_at
 from irrun.fast.machine.processor import ROWS, VECTOR, compiled
 from irrun.fast.panels import WIDTH
 from irrun.kernels.convolution.windows import Axis
+from irrun.kernels.threads import threads
+from irrun.opdef import Call
 
-__all__ = ["convolution_of", "each_table", "geometry_of", "multiply_windows"]
+__all__ = [
+    "MAX_TABLE_WINDOWS",
+    "call_of",
+    "convolution_of",
+    "convolve_columns",
+    "each_table",
+    "geometry_of",
+    "multiply_windows",
+]
 
-_MAX_TABLE_WINDOWS: Final = 36 * ROWS
+MAX_TABLE_WINDOWS: Final = 36 * ROWS
 """The most windows whose addresses are in the table at once. Each table reads all filters. A picture of 14 x 14 has 196
 windows, and one of 28 x 28 four times as many."""
 _MAX_TABLE_ADDRESSES: Final = 1 << 11
@@ -53,6 +63,30 @@ def convolution_of(
     return convolve, (data, panels, bias, more, out, geometry, groups, depth, adds, limits, True, 0, 0)
 
 
+def call_of(function: Callable[..., None], arguments: tuple[Any, ...], windows: int) -> Call:
+    """Return the call of ``convolve`` or ``convolve_depthwise`` for so many windows, with arguments up to ``first``.
+
+    A part of a dense convolution is some of the windows, which see all panels, or some of the panels, which see all
+    windows: where the panels are larger than the data, and the threads get as many of them.
+    """
+    if function is convolve_depthwise:
+        return Call(function, arguments, windows, ROWS)
+    data, panels, groups = arguments[0], arguments[1], arguments[6]
+    even = len(panels) % threads() == 0 or len(panels) >= 4 * threads()
+    if groups == 1 and panels.nbytes > data.nbytes and threads() > 1 and even:
+        return Call(convolve_columns, arguments, len(panels))
+    return Call(convolve, arguments, windows, unit_of(windows, ROWS, MAX_TABLE_WINDOWS))
+
+
+def unit_of(count: int, least: int, most: int) -> int:
+    """Return the unit of a call of ``count`` parts, a multiple of ``least``.
+
+    All filters are read once for ``most`` parts. Where a thread has few of them, its share is one piece.
+    """
+    share = -(-count // threads())
+    return least if share >= 2 * most else max(1, -(-share // least)) * least
+
+
 @compiled
 def convolve(
     data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
@@ -64,7 +98,8 @@ def convolve(
     ``data`` (batch, rows, columns, in) and ``out`` (batch, rows, columns, out) are f32 and contiguous. ``geometry`` is
     that of ``geometry_of``. ``panels`` holds the filters of each group in panels, of which a row is a tap of an input
     channel. The window of a group sees ``depth`` elements at each tap. ``bias`` has an element for each output channel,
-    or none at all. ``residual``, which has the shape of ``out``, is added as ``adds`` says: see ``window_block``.
+    or none at all. ``residual``, which has the shape of ``out`` or of one pixel, is added as ``adds`` says: see
+    ``window_block``.
     ``limits`` are the least and the greatest result, or empty. If ``column`` is not 0, there is one group, of which
     the panels begin there: only their columns are filled.
 
@@ -77,6 +112,18 @@ def convolve(
         (rounded, adds == ADDED_IN_BF16),
     )
     each_table(_convolve_table, data, nothing, out, residual, geometry, first, last, more, in_bf16)
+
+
+@compiled
+def convolve_columns(
+    data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
+    geometry: np.ndarray, groups: int, depth: int, adds: int, limits: np.ndarray, keeps: bool, rounded: int,
+    column: int, first: int, last: int,
+) -> None:  # fmt: skip
+    """Fill the columns of the panels ``first`` to ``last`` in all windows as ``convolve`` does. There is one group."""
+    count, begin = len(out) * geometry[8] * geometry[9], column + first * WIDTH
+    some = panels[first:last]
+    convolve(data, some, bias, residual, out, geometry, groups, depth, adds, limits, keeps, rounded, begin, 0, count)
 
 
 @contracted
@@ -170,7 +217,7 @@ def each_table(
     nearly the same size. Pads are read from ``nothing``. See ``_aim`` for ``in_bf16``.
     """
     taps, rest = geometry[0] * geometry[1], np.zeros(out.shape[3], np.float32)
-    most = max(1, min(_MAX_TABLE_WINDOWS, _MAX_TABLE_ADDRESSES // taps) // ROWS)
+    most = max(1, min(MAX_TABLE_WINDOWS, _MAX_TABLE_ADDRESSES // taps) // ROWS)
     blocks = max(1, -(-(last - first) // ROWS))  # a thread may have no windows
     height = -(-blocks // -(-blocks // most)) * ROWS
     table = np.empty((height // ROWS, taps, ROWS), np.int64)
@@ -248,7 +295,8 @@ def _aim(
     """
     rounded, halved = in_bf16
     pixel, nothing = out.itemsize * out.shape[3], address_of(rest)
-    half, other = pixel >> 1 if rounded else 0, residual.itemsize * residual.shape[3] >> int(halved)
+    is_row = len(residual) * residual.shape[1] * residual.shape[2] == 1
+    half, other = pixel >> 1 if rounded else 0, 0 if is_row else residual.itemsize * residual.shape[3] >> int(halved)
     into, more, third = address_of(out), address_of(residual), rounded if rounded else nothing
     step_y, step_x, first_y, first_x = geometry[10], geometry[11], geometry[12], geometry[13]
     if step_y == step_x == 1 and geometry[8] == out.shape[1] and geometry[9] == out.shape[2]:  # one after the other

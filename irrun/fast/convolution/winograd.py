@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any, Final
 
 import numpy as np
 
 from irrun.base.memory import lasting_zeros
-from irrun.fast.convolution.windows import multiply_windows
+from irrun.fast.convolution.kernel import After, Method
+from irrun.fast.convolution.windows import multiply_windows, unit_of
 from irrun.fast.convolution.winograd_block import FILTERS, evaluate_tile, interpolate_tile
-from irrun.fast.machine.memory import address_of
+from irrun.fast.machine.memory import add_to, address_of, data_address
 from irrun.fast.machine.processor import ROWS, VECTOR, compiled
+from irrun.fast.machine.sharing import share
 from irrun.fast.panels import WIDTH
+from irrun.kernels.blocks import each_block
+from irrun.kernels.convolution.planes import Filters, limit_of
+from irrun.kernels.convolution.planes import convolve as defined
+from irrun.kernels.convolution.windows import Axis
+from irrun.kernels.convolution.winograd import is_plain_3x3
 from irrun.kernels.matmul import ConstantForm
+from irrun.opdef import Call, Calls, Index, Kernel, OnTileReady, ignore_tile
 
-__all__ = ["TransformedFilters", "convolve_3x3"]
+__all__ = ["TransformedFilters", "Winograd", "convolve_3x3", "tile_of"]
 
 _MAX_HELD_BYTES: Final = 3 << 18
 """Bytes of transformed values and products that are held at once, so that they stay in the second-level cache."""
 _MAX_HELD_TILES: Final = 8 * ROWS
 """The most tiles that are held at once."""
+_MIN_WINOGRAD_CHANNELS: Final = 16
+"""The fewest channels for Winograd's method: with fewer, its transforms take longer than what they save."""
+_SMALL_FILTERS_ELEMENTS: Final = 1 << 18
+"""The most elements of transformed filters that do not matter: 1 MiB."""
+_LARGE_FILTERS_ELEMENTS: Final = 1 << 22
+"""The least elements of large transformed filters: 16 MiB."""
+_MIN_SAVED_PER_ELEMENT: Final = 32
+"""The least multiplications that each element of transformed filters must save, unless they are small."""
+_MIN_SAVED_PER_LARGE_ELEMENT: Final = 128
+"""The same for large ones. With 32 above 16 MiB, a U-Net takes 20 MB more and is 1 % faster; with 32 for 16 MiB too,
+it takes 14 MB more."""
+_NO_CHANNELS: Final = np.empty((0, 0, 0, 0), np.float32)
 
 
 _APART: Final = 16
@@ -63,13 +86,14 @@ class TransformedFilters(ConstantForm):
 @compiled
 def convolve_3x3(
     data: np.ndarray, beside: np.ndarray, panels: np.ndarray, tile: int, bias: np.ndarray, residual: np.ndarray,
-    out: np.ndarray, pad_y: int, pad_x: int, adds: bool, limits: np.ndarray, first: int, last: int,
+    out: np.ndarray, pad_y: int, pad_x: int, adds: bool, limits: np.ndarray, faults: int, first: int, last: int,
 ) -> bool:  # fmt: skip
     """Fill the rows of tiles ``first`` to ``last``, counted over the batch. See ``windows.convolve`` for the arguments.
 
     ``beside`` has more channels for each pixel of ``data``, or none. ``panels`` are those of ``TransformedFilters``.
     Returns whether all results are finite without bias and residual:
-    if not, an infinity or NaN in the data may have spread over whole tiles.
+    if not, an infinity or NaN in the data may have spread over whole tiles. The i64 at the address ``faults``, unless
+    that is 0, then grows by 1.
     """
     ins, outs, values = data.shape[3] + beside.shape[3], out.shape[3], tile + 2
     across, strips = -(-out.shape[2] // tile), -(-out.shape[1] // tile)
@@ -77,7 +101,7 @@ def convolve_3x3(
     low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
     added = address_of(bias) if bias.size else 0
     none = np.empty(0, np.float32)
-    zeros, rest, faults = np.zeros(ins, np.float32), np.zeros(outs, np.float32), np.zeros(VECTOR, np.float32)
+    zeros, rest, found = np.zeros(ins, np.float32), np.zeros(outs, np.float32), np.zeros(VECTOR, np.float32)
     most = max(ROWS, min(_MAX_HELD_TILES, _MAX_HELD_BYTES // (4 * values * values * (ins + outs)) // ROWS * ROWS))
     most = min(most, -(-(last - first) * across // ROWS) * ROWS)
     transformed = np.empty((values * values, most * ins + _APART), np.float32)
@@ -121,17 +145,132 @@ def convolve_3x3(
                     inside = y < out.shape[1] and x < out.shape[2]
                     place = 4 * outs * ((image * out.shape[1] + y) * out.shape[2] + x)
                     targets[i, j, 0] = address_of(out) + place if inside else address_of(rest)
-                    targets[i, j, 1] = address_of(residual) + place if inside else address_of(rest)
+                    more = place if residual.size > outs else 0
+                    targets[i, j, 1] = address_of(residual) + more if inside else address_of(rest)
             source, distance = address_of(products) + 4 * outs * n, products.strides[0]
             if tile == 4:
                 interpolate_tile(
-                    4, source, distance, address_of(targets), outs, added, adds, clamps, low, high, address_of(faults)
+                    4, source, distance, address_of(targets), outs, added, adds, clamps, low, high, address_of(found)
                 )
             else:
                 interpolate_tile(
-                    2, source, distance, address_of(targets), outs, added, adds, clamps, low, high, address_of(faults)
+                    2, source, distance, address_of(targets), outs, added, adds, clamps, low, high, address_of(found)
                 )
     sum = np.float32(0)
-    for fault in faults:
-        sum += fault
-    return sum == 0  # NaN is not
+    for number in found:
+        sum += number
+    if sum == 0:  # NaN is not
+        return True
+    if faults:
+        add_to(faults, 1)
+    return False
+
+
+def tile_of(filters: Filters, axes: tuple[Axis, ...], batch: int) -> int | None:
+    """Return the size of the tiles for Winograd's method, or None if another method is better.
+
+    Transformed filters take much memory: 4 times that of the filters for tiles of 4, 1.8 times for tiles of 2. They
+    must save enough multiplications.
+    """
+    plain = filters.groups == 1 and is_plain_3x3(filters, axes) and filters.is_finite
+    if (
+        not plain
+        or min(filters.ins, filters.outs) < _MIN_WINOGRAD_CHANNELS
+        or filters.ins % VECTOR
+        or filters.outs % VECTOR
+    ):
+        return None
+    # for each pair of channels: multiplications, and elements of transformed filters, without tiles and with them
+    windows = {tile: batch * math.prod(-(-axis.out // tile) for axis in axes) for tile in (1, 2, 4)}
+    work = {None: 9 * windows[1], 2: 16 * windows[2], 4: 36 * windows[4]}
+    held = {None: 0, 2: 16, 4: 36}
+    best: int | None = None
+    for tile in (2, 4):
+        saved, more = work[best] - work[tile], held[tile] - held[best]
+        pairs = filters.ins * filters.outs
+        worth = _MIN_SAVED_PER_ELEMENT if held[tile] * pairs < _LARGE_FILTERS_ELEMENTS else _MIN_SAVED_PER_LARGE_ELEMENT
+        if saved > 0 and (more * pairs <= _SMALL_FILTERS_ELEMENTS or saved >= worth * more):
+            best = tile
+    return best
+
+
+class Winograd(Method):
+    """A convolution with 3×3 kernels by Winograd's method."""
+
+    def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int, tile: int) -> None:
+        super().__init__(filters, axes, batch)
+        self.name = f"compiled Winograd F({tile}×{tile}, 3×3)"
+        self.filters, self.tile = TransformedFilters.of(filters.source, tile), tile
+        self.packed = self.filters.panels.nbytes
+        self.limit = limit_of(self.filters.panels)
+        self.spare_bytes, self.checked = np.dtype(np.int64).itemsize, True
+
+    def in_parts(self, sizes: Sequence[int]) -> Kernel | None:
+        if len(sizes) != 2 or any(size % VECTOR for size in sizes):
+            return None
+        parted = copy(self)
+        parted.parts = 2
+        return parted.kernel()
+
+    def fill(
+        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: After,
+        on_tile_ready: OnTileReady,
+    ) -> None:  # fmt: skip
+        (batch, high, broad, channels), tile = out.shape, self.tile
+        strips = -(-high // tile)
+        fill: Callable[..., bool] = convolve_3x3
+        arguments = self._arguments(data, out, residual, after, 0)
+
+        def check(finite: bool, index: Index) -> None:
+            if not finite:  # an infinity or NaN has spread over its whole tile
+                added = residual[index] if residual is not None and residual.shape == out.shape else residual
+                self._by_definition(data, out, added, after, index)
+
+        def part(index: Index) -> None:
+            images, cut = index
+            lines = slice(cut.start * tile, min(cut.stop * tile, high))
+            for image in range(images.start, images.stop):
+                finite = fill(*arguments, image * strips + cut.start, image * strips + cut.stop)
+                check(finite, (slice(image, image + 1), lines))
+            on_tile_ready((images, lines, slice(0, broad), slice(0, channels)))
+
+        if on_tile_ready is ignore_tile:
+            finite = share(convolve_3x3, batch * strips, self.flops, *arguments)
+            check(bool(finite), (slice(0, batch), slice(0, high)))
+            return
+        size = tile * broad * channels * out.itemsize
+        each_block(part, (batch, strips), size, self.limit, work=self.flops, least=size)
+
+    def calls(
+        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: After,
+        spare: np.ndarray,
+    ) -> Calls:  # fmt: skip
+        arguments = self._arguments(data, out, residual, after, data_address(spare))
+        count, across = len(out) * -(-out.shape[1] // self.tile), -(-out.shape[2] // self.tile)
+        return [Call(convolve_3x3, arguments, count, unit_of(count, 1, -(-_MAX_HELD_TILES // across)))]
+
+    def _arguments(
+        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: After, faults: int
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Return the arguments of ``convolve_3x3``."""
+        (rows, line), (bias, limits, _) = self.axes, after
+        first, beside = (*data, _NO_CHANNELS)[:2]
+        return (
+            first, beside, self.filters.panels, self.tile, bias, out if residual is None else residual, out, rows.begin,
+            line.begin, residual is not None, limits, faults,
+        )  # fmt: skip
+
+    def _by_definition(
+        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: After,
+        index: Index,
+    ) -> None:  # fmt: skip
+        """Fill a part of ``out`` as ``fill`` does, with the defining kernel. ``residual`` is that of the part."""
+        bias, limits, _ = after
+        first, elements = self.axes[0].part(index[1])
+        seen = np.moveaxis(np.concatenate([part[index[0], elements] for part in data], -1), -1, 1)
+        result = np.moveaxis(defined(seen, self.filters.filters(), (first, self.axes[1])), 1, -1)
+        if bias.size:
+            result = result + bias
+        if residual is not None:
+            result = result + residual
+        out[index] = np.clip(result, *limits) if limits.size else result

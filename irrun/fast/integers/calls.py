@@ -25,14 +25,17 @@ def in_calls(
 ) -> Kernel:  # fmt: skip
     """Return the kernel that does calls (see ``Joins.calls``) to fill an array of this shape and dtype.
 
-    ``work`` is that of all calls: see ``share``.
+    The calls need no spare memory. ``work`` is that of all of them: see ``share``.
     """
+
+    def in_turn(*arrays: np.ndarray, out: np.ndarray, spare: np.ndarray | None = None) -> Calls:
+        return calls(*arrays, out=out)
 
     def call(*arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         whole = np.empty(shape, dtype) if out is None else out
-        made = calls(*arrays, out=whole)
+        made = in_turn(*arrays, out=whole)
         for function, arguments, count, unit in made:
             share(function, count, work // len(made), *arguments, unit=unit)
         return whole
 
-    return Kernel(call, name, out="whole", flops=flops, packing=packing, joins=Joins(calls=calls))
+    return Kernel(call, name, out="whole", flops=flops, packing=packing, joins=Joins(calls=in_turn))

@@ -105,9 +105,9 @@ class InTurn:
         _prepare(calls, self._table[first:], self._prepared[first:])
 
     def __call__(self) -> None:
-        state = np.zeros((len(self._table), 2, _CACHE_LINE_NUMBERS), np.int64)
         pieces = _PIECES_PER_THREAD * threads() if threads() > 1 else 1
-        share(_do_in_turn, threads(), self._work, self._table, state, pieces, YIELD)
+        taken = np.zeros((len(self._table), pieces + 1), np.int64)
+        share(_do_in_turn, threads(), self._work, self._table, taken, threads(), YIELD)
 
 
 def _prepared(calls: Calls) -> tuple[np.ndarray, np.ndarray]:
@@ -138,25 +138,25 @@ def _do_calls(table: np.ndarray, most: int, first: int, last: int) -> int:
 
 
 @compiled
-def _do_in_turn(table: np.ndarray, state: np.ndarray, most: int, yields: int, first: int, last: int) -> int:
-    """Do pieces of each call in turn, at most ``most`` of a call, until all of it is done.
+def _do_in_turn(table: np.ndarray, taken: np.ndarray, workers: int, yields: int, worker: int, end: int) -> int:
+    """Do pieces of each call in turn, those of this worker first, until all of it is done.
 
-    ``state`` holds how many pieces of each call are begun, and how many are done. ``first`` and ``last`` mean nothing.
+    ``taken`` has a number for each piece, 0 until a worker takes it, and then the number of pieces that are done. A
+    worker takes the same pieces of each call, because its caches hold what the calls before left there.
     """
     least = _ABOVE_ALL_RESULTS
     for n in range(len(table)):
         count, unit = table[n, 2], table[n, 3]
         units = (count + unit - 1) // unit
-        pieces = min(most, units)
-        begun = address_of(state) + n * state.strides[0]
-        done = begun + state.strides[1]
-        for _ in range(pieces):
-            piece = add_to(begun, 1)
-            if piece >= pieces:
-                break
-            begin, end = units * piece // pieces * unit, min(units * (piece + 1) // pieces * unit, count)
-            least = min(least, _run_at(table[n, 0], table[n, 1], begin, end))
-            add_to(done, 1)
+        pieces = min(taken.shape[1] - 1, units)
+        line = address_of(taken) + n * taken.strides[0]
+        done = line + taken.strides[0] - 8
+        for k in range(pieces):
+            piece = (pieces * worker // workers + k) % pieces
+            if add_to(line + 8 * piece, 1) == 0:
+                first, last = units * piece // pieces * unit, min(units * (piece + 1) // pieces * unit, count)
+                least = min(least, _run_at(table[n, 0], table[n, 1], first, last))
+                add_to(done, 1)
         turns = 0
         while look_at(done) < pieces:
             turns += 1

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from irrun.opdef import Epilogue, Value
+from irrun.opdef import Epilogue, Joins, Value
 from irrun.planning.flow import Context, Flow, is_static
 from irrun.planning.steps import Step
 
@@ -26,23 +26,24 @@ def absorb_followers(flow: Flow, context: Context) -> Flow:
         with_epilogue = step.kernel.joins.with_epilogue
         if with_epilogue is None:
             continue
-        epilogue, reads, layers, last = Epilogue(), step.reads, step.layers, step
+        epilogue, reads, layers, last, place = Epilogue(), step.reads, step.layers, step, position
         while (reader := flow.only_reader(last.writes[0])) is not None and reader in steps:
             then, own = steps[reader], last.writes[0]
             other = _other_input(then, own)
-            extended = _extended(epilogue, then, own, other, context.values, step.kernel.joins.bias_axis)
+            extended = _extended(epilogue, then, own, other, context.values, step.kernel.joins)
             if extended is None:
                 break
             if extended.residual and not epilogue.residual:
-                if made.get(other, -1) >= position:  # the residual is computed after this step
-                    break
                 reads = (*reads, other)
+                if made.get(other, -1) >= position:  # the residual is computed after this step
+                    place = reader
             epilogue, layers, last = extended, (*layers, *then.layers), then
             del steps[reader]
         if last is not step:
             kernel = with_epilogue(epilogue)
-            steps[position] = replace(last, kernel=kernel, reads=reads, layers=layers, dynamic=False, own_inputs=False)
-            made[last.writes[0]] = position
+            del steps[position]
+            steps[place] = replace(last, kernel=kernel, reads=reads, layers=layers, dynamic=False, own_inputs=False)
+            made[last.writes[0]] = place
     return flow.replaced([steps[position] for position in sorted(steps)])
 
 
@@ -52,12 +53,12 @@ def _other_input(step: Step, own: int) -> int:
 
 
 def _extended(
-    epilogue: Epilogue, step: Step, own: int, other: int, values: Sequence[Value], axis: int
+    epilogue: Epilogue, step: Step, own: int, other: int, values: Sequence[Value], joins: Joins
 ) -> Epilogue | None:
     """Return the epilogue that also computes ``step``, or None if there is none.
 
-    ``own`` is the slot of the results so far, and ``other`` the other input of ``step``, or -1. ``axis`` is that of the
-    bias.
+    ``own`` is the slot of the results so far, and ``other`` the other input of ``step``, or -1. ``joins`` are those of
+    the kernel with the epilogue.
     """
     if step.kernel.out != "elementwise" or not is_static(step, values):
         return None
@@ -74,12 +75,14 @@ def _extended(
     rounds = formula[0] == "add rounded" and other == step.reads[int(formula[1])]
     if (formula[0] != "add" and not rounds) or other < 0 or values[other].type is not value.type:
         return None
-    bias = _bias(values[other], value, axis)
+    bias = _bias(values[other], value, joins.bias_axis)
     if bias is not None:
         return replace(epilogue, bias=bias if epilogue.bias is None else epilogue.bias + bias)
-    if epilogue.residual or values[other].shape != value.shape:
+    added, shape = values[other].shape.static, value.shape.static
+    row = joins.adds_rows and shape is not None and added == (*[1] * (len(shape) - 1), shape[-1])
+    if epilogue.residual or not (row or values[other].shape == value.shape):
         return None
-    return replace(epilogue, residual=True, rounds=rounds)
+    return replace(epilogue, residual=True, row=row, rounds=rounds)
 
 
 def _bias(constant: Value, value: Value, axis: int) -> np.ndarray | None:
