@@ -14,9 +14,9 @@ pytest.importorskip("numba", reason="the extra `fast` is not installed")
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from irrun.fast.integers.block import IntegerBlock, Row, _Arguments, windows
+from irrun.fast.integers.block import Arguments, IntegerBlock, Row
 from irrun.fast.integers.dots import DOTS
-from irrun.fast.integers.quads import in_quads
+from irrun.fast.integers.quads import by_quads, emit_windows, in_quads
 from irrun.fast.machine.processor import ROWS, VECTORS
 
 RANDOM = np.random.default_rng(0)
@@ -24,15 +24,19 @@ _I64 = ir.IntType(64)
 _CALL = [_I64] * 11
 
 
-def module(feature: str, triple: str, depthwise: bool, levels: bool) -> ir.Module:
-    """A function that takes the arguments of a block, and computes it with all its vectors."""
+def module(feature: str, triple: str, depthwise: bool, vectors: int = VECTORS) -> ir.Module:
+    """A function that takes the arguments of a block, and computes it with so many vectors."""
     made = ir.Module()
     made.triple = triple
     function = ir.Function(made, ir.FunctionType(ir.VoidType(), _CALL), "block")
     builder = ir.IRBuilder(function.append_basic_block())
     *places, rounds, adds = function.args
     flags = [builder.trunc(flag, ir.IntType(8)) for flag in (rounds, adds)]
-    IntegerBlock(builder, DOTS[feature], depthwise, VECTORS, levels, _Arguments(*places, *flags)).emit()
+    of, dot = Arguments(*places, *flags), DOTS[feature]
+    if depthwise and dot.quads:
+        emit_windows(builder, vectors, True, of)
+    else:
+        IntegerBlock(builder, dot, depthwise, vectors, True, of).emit()
     builder.ret_void()
     return made
 
@@ -57,25 +61,28 @@ def machine(triple: str, processor: str, features: str) -> Any:
 def test_forms_of_other_processors_are_assembled(
     feature: str, triple: str, processor: str, instruction: str, depthwise: bool
 ) -> None:
-    code = llvm.parse_assembly(str(module(feature, triple, depthwise, levels=True)))
+    code = llvm.parse_assembly(str(module(feature, triple, depthwise)))
     text = machine(triple, processor, "").emit_assembly(code)
     assert depthwise or instruction in text
 
 
+@pytest.mark.parametrize("taps", [6, 9])
+@pytest.mark.parametrize("vectors", [1, 2, 4])
 @pytest.mark.parametrize("depthwise", [False, True])
 @pytest.mark.parametrize("feature", DOTS)
-def test_forms_of_this_processor(feature: str, depthwise: bool) -> None:
+def test_forms_of_this_processor(feature: str, depthwise: bool, vectors: int, taps: int) -> None:
     """Each form that it can execute: with the largest products, residuals and rounding."""
     host = llvm.get_host_cpu_features()
     if not host.get(feature):
         pytest.skip(f"this processor has no {feature}")
-    lanes, taps, depth = DOTS[feature].lanes, 6, 5
-    width, channels = lanes * VECTORS, lanes * VECTORS - 3
+    lanes, depth, in_four = DOTS[feature].lanes, 5, depthwise and DOTS[feature].quads
+    vectors = min(vectors, VECTORS)
+    width, channels = lanes * VECTORS, lanes * vectors - 3
     deep = width if depthwise else 4 * depth
     data = RANDOM.choice(np.array([0, 1, 127, 128, 255], np.uint8), (ROWS * taps, deep))
     codes = RANDOM.choice(np.array([-128, -1, 0, 1, 127], np.int8), (taps, width if depthwise else 4 * depth, width))
     if depthwise:
-        weights = in_quads(codes[:, 0].T) if DOTS[feature].quads else np.ascontiguousarray(codes[:, 0].astype(np.int16))
+        weights = in_quads(codes[:, 0].T) if in_four else np.ascontiguousarray(codes[:, 0].astype(np.int16))
         sums = np.einsum("rtc,tc->rc", data.reshape(ROWS, taps, width).astype(np.int64), codes[:, 0])
     else:
         each, number, wide = (2, np.int16, np.uint16) if DOTS[feature].wide else (4, np.int8, np.uint8)
@@ -92,21 +99,21 @@ def test_forms_of_this_processor(feature: str, depthwise: bool) -> None:
         np.arange(ROWS) * taps + np.arange(taps)[:, None]
     )
     engine = llvm.create_mcjit_compiler(
-        llvm.parse_assembly(str(module(feature, llvm.get_process_triple(), depthwise, levels=True))),
+        llvm.parse_assembly(str(module(feature, llvm.get_process_triple(), depthwise, vectors))),
         machine(llvm.get_process_triple(), llvm.get_host_cpu_name(), host.flatten()),
     )
     engine.finalize_object()
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 11)(engine.get_function_address("block"))
+    numbers = by_quads(own[None], channels)[0] if in_four else own
     plain = (sums + start) * 2.0**-10 + 3.5
     stepped = np.rint(np.clip(plain, -50, 70)) * 0.5 + 8
     for rounds, adds in itertools.product((0, 1), (0, 1)):
         out, targets = np.full((ROWS, width), 99, np.uint8), np.zeros((ROWS, 3), np.int64)
         for n, array in enumerate((out, residual)):
             targets[:, n] = array.__array_interface__["data"][0] + width * np.arange(ROWS)
-        addresses = [array.__array_interface__["data"][0] for array in (table, weights, targets, own)]
-        for row in range(0, ROWS, windows(DOTS[feature]) if depthwise else ROWS):
-            entries, places = addresses[0] + 8 * row, addresses[2] + 24 * row
-            function(entries, taps, depth, addresses[1], places, 0, 0, lanes - 3, addresses[3], rounds, adds)
+        addresses = [array.__array_interface__["data"][0] for array in (table, weights, targets, numbers)]
+        last = channels if in_four else lanes - 3
+        function(addresses[0], taps, depth, addresses[1], addresses[2], 0, 0, last, addresses[3], rounds, adds)
         wanted = np.rint(np.clip((stepped if rounds else plain) + 2.0 * residual * adds, 1, 200))
         np.testing.assert_array_equal(out[:, :channels], wanted[:, :channels])
         assert (out[:, channels:] == 99).all(), "lanes beyond the last channel are written"

@@ -52,6 +52,7 @@ LONG_SIGNATURES: Final = {
     "irrun/fast/groups.py _scale": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/integers/block.py _integer_block": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/integers/changes.py convolve_bytes_changed": "machine code: an entry takes only arrays and numbers",
+    "irrun/fast/integers/quads.py _quad_block": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/integers/windows.py convolve_bytes": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/integers/windows.py convolve_bytes_depthwise": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/panels.py multiply_panel": "machine code: an entry takes only arrays and numbers",

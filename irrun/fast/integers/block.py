@@ -13,11 +13,10 @@ from typing import Any, Final
 
 from irrun.fast.block import at, int64
 from irrun.fast.integers.dots import BYTES, DOT, Dot
-from irrun.fast.integers.quads import add_quads
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import ROWS, VECTORS
 
-__all__ = ["TWICE", "WINDOWS", "IntegerBlock", "Row", "as_bytes", "integer_block", "windows"]
+__all__ = ["ROUNDING", "TWICE", "Arguments", "IntegerBlock", "Row", "as_bytes", "integer_block"]
 
 
 TWICE: Final = VECTORS
@@ -44,14 +43,14 @@ _I8: Final = ir.IntType(8)
 _I32: Final = ir.IntType(32)
 _I64: Final = ir.IntType(64)
 _BIT: Final = ir.IntType(1)
-_ROUNDING: Final = float(3 << 22)
+ROUNDING: Final = float(3 << 22)
 """A number whose neighbours in f32 are 1 away."""
 _Vectors = Sequence[Sequence[ir.Value]]
 """The variable that holds a vector, for each window of a block and vector of channels."""
 
 
 @dataclass(frozen=True)
-class _Arguments:
+class Arguments:
     """The arguments of ``integer_block`` from ``table`` on, as LLVM values."""
 
     table: ir.Value
@@ -84,15 +83,14 @@ def _integer_block(
     rounds: Any,
     adds: Any,
 ) -> Any:
-    """Compute ``ROWS`` windows for ``vectors`` vectors of output channels, or ``WINDOWS`` depthwise ones.
+    """Compute ``ROWS`` windows for ``vectors`` vectors of output channels.
 
     ``depthwise`` is a literal, ``vectors`` is 1 to ``VECTORS``; for two blocks of dense windows, it is up to half as
     many and ``TWICE`` more. ``out`` is an array of which only the dtype matters: u8 for levels, or f32. ``table`` is
     the address of i64 [taps, ROWS]: the address at which each window has its bytes for a tap. ``shift`` is added to all
     of them. A dense window has ``depth`` > 0 words there, of four bytes or two i16 (see ``Dot.wide``), a depthwise one
     a byte for each output. ``b`` is the address of the weights: for each word of a dense window ``VECTORS`` vectors of
-    four i8 or two i16 in each lane, and for each tap of a depthwise one ``VECTORS`` vectors of i16, or those of
-    ``in_quads``.
+    four i8 or two i16 in each lane, and for each tap of a depthwise one ``VECTORS`` vectors of i16.
 
     ``targets`` is the address of i64 [ROWS, 3]: each row begins with the addresses of the results and of the residual
     of a window. ``column`` counts the channels before those of the block. The last vector has ``last``
@@ -113,7 +111,7 @@ def _integer_block(
         assert DOT is not None
         for vectors in range(1, (VECTORS if is_depthwise else TWICE + VECTORS // 2) + 1):
             with builder.if_then(builder.icmp_signed("==", arguments[1], int64(vectors))):
-                of = _Arguments(*arguments[3:])
+                of = Arguments(*arguments[3:])
                 IntegerBlock(builder, DOT, is_depthwise, vectors, is_level, of).emit()
         return context.get_dummy_value()
 
@@ -124,24 +122,16 @@ def _integer_block(
 integer_block: Final[Callable[..., None]] = emitted(_integer_block, prefer_literal=True)
 
 
-def windows(dot: Dot | None) -> int:
-    """Return the depthwise windows of a block."""
-    return 1 if dot is not None and dot.quads else ROWS
-
-
-WINDOWS: Final = windows(DOT)
-
-
 class IntegerBlock:
     """Emits one block. The sums are variables on the stack, which LLVM moves to registers."""
 
     def __init__(
-        self, builder: Any, dot: Dot, depthwise: bool, vectors: int, levels: bool, arguments: _Arguments
+        self, builder: Any, dot: Dot, depthwise: bool, vectors: int, levels: bool, arguments: Arguments
     ) -> None:
         self.builder, self.dot, self.depthwise, self.levels = builder, dot, depthwise, levels
         self.of, self.lanes, blocks = arguments, dot.lanes, 1 + (vectors > VECTORS)
         self.count = vectors - TWICE * (blocks - 1)
-        self.rows = windows(dot) if depthwise else blocks * ROWS
+        self.rows = blocks * ROWS
         self.floats, self.bytes = (ir.VectorType(type, self.lanes) for type in (_F32, _I8))
         self.full = builder.icmp_signed("==", arguments.last, int64(self.lanes))
         places, self.masks = ir.VectorType(_I64, self.lanes), ir.VectorType(_BIT, self.lanes)
@@ -158,12 +148,7 @@ class IntegerBlock:
             start = self.number(Row.START, n, self.dot.vector)
             for row in sums:
                 self.builder.store(start, row[n])
-        if self.depthwise and self.dot.quads:
-            of = self.of
-            channels = self.builder.add(of.last, int64((self.count - 1) * self.lanes))
-            added = add_quads(self.builder, of.table, of.taps, of.b, of.shift, channels, self.count)
-            self.stored([[self.builder.add(a, b) for a, b in zip(self.loaded(sums)[0], added)]], sums)
-        elif self.depthwise:
+        if self.depthwise:
             self.multiply_channels(sums)
         else:
             self.multiply(sums)
@@ -248,18 +233,30 @@ class IntegerBlock:
             for row in range(self.rows)
         ]
         with builder.if_then(builder.trunc(of.adds, _BIT)):
-            for n in range(self.count):
-                other = self.number(Row.OTHER, n)
-                for (_, residual), row in zip(places, results):
-                    level = builder.uitofp(self.read(builder.add(residual, of.column), n), self.floats)
+            for (_, residual), row in zip(places, results):
+                for n, level in enumerate(self.read_levels(builder.add(residual, of.column))):
+                    other = self.number(Row.OTHER, n)
                     builder.store(builder.call(fma, [level, other, builder.load(row[n])]), row[n])
-        for n in range(self.count):
-            for (place, _), row in zip(places, results):
-                result = self.clamped(builder.load(row[n]), Row.LOW, Row.HIGH, n)
-                if self.levels:
-                    self.write(as_bytes(builder, result), builder.add(place, of.column), n)
-                else:
-                    self.write(result, builder.add(place, builder.mul(of.column, int64(4))), n)
+        for (place, _), row in zip(places, results):
+            numbers = [self.clamped(builder.load(result), Row.LOW, Row.HIGH, n) for n, result in enumerate(row)]
+            if self.levels:
+                self.write_levels(builder.add(place, of.column), numbers)
+            else:
+                self.write_numbers(builder.add(place, builder.mul(of.column, int64(4))), numbers)
+
+    def read_levels(self, address: ir.Value) -> Sequence[ir.Value]:
+        """Return a row of levels as f32."""
+        return [self.builder.uitofp(self.read(address, n), self.floats) for n in range(self.count)]
+
+    def write_levels(self, address: ir.Value, numbers: Sequence[ir.Value]) -> None:
+        """Store a row of numbers from 0 to 255 as levels."""
+        for n, number in enumerate(numbers):
+            self.write(as_bytes(self.builder, number), address, n)
+
+    def write_numbers(self, address: ir.Value, numbers: Sequence[ir.Value]) -> None:
+        """Store a row of f32."""
+        for n, number in enumerate(numbers):
+            self.write(number, address, n)
 
     def number(self, which: Row, n: int, type: ir.Type | None = None) -> ir.Value:
         """Return the vector ``n`` of a row of the numbers."""
@@ -319,6 +316,6 @@ def as_bytes(builder: Any, numbers: ir.Value) -> ir.Value:
     The sum with a large number has the integer in its lowest bits.
     """
     type: Any = numbers.type  # type: ignore[attr-defined]
-    large = builder.fadd(numbers, ir.Constant(type, [_ROUNDING] * type.count))
+    large = builder.fadd(numbers, ir.Constant(type, [ROUNDING] * type.count))
     bits = builder.bitcast(large, ir.VectorType(_I32, type.count))
     return builder.trunc(bits, ir.VectorType(_I8, type.count))

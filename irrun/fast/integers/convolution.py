@@ -16,7 +16,7 @@ from irrun.fast.integers.calls import MIN_PIECE_WINDOWS, in_calls
 from irrun.fast.integers.changes import convolve_bytes_changed
 from irrun.fast.integers.dots import BYTES, DOT
 from irrun.fast.integers.levels import Grid, padded
-from irrun.fast.integers.quads import in_quads
+from irrun.fast.integers.quads import by_quads, in_quads
 from irrun.fast.integers.windows import convolve_bytes, convolve_bytes_depthwise, pad_words, widen_bytes
 from irrun.fast.panels import WIDTH
 from irrun.kernels.convolution.windows import Axis
@@ -118,6 +118,7 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
     numbers = after.numbers(grid.step * filters.scales).astype(np.float32)
     numbers[Row.START].view(np.int32)[:] = sums * ((0 if filters.is_depthwise else DOT.offset) - grid.zero)
     rows = _in_panels(numbers.reshape(len(Row), 1 if filters.is_depthwise else groups, -1))
+    rows = lasting(by_quads(rows, channels) if filters.is_depthwise and DOT.quads else rows)
     word, number = (DOT.products, np.int16) if widens(filters) else (BYTES, np.int8)
     nothing = np.zeros(size, f"u{number().itemsize}")
     nothing[: groups * ins] = grid.zero

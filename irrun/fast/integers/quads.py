@@ -1,22 +1,25 @@
 """Depthwise windows of bytes, four taps at once, as LLVM code: a lane has the bytes of a channel under four taps.
 
 The bytes of four taps are interleaved within each sixteen bytes, by instructions for that. So a vector has four
-channels of each sixteen, and three others have the rest. The sums are brought in order after the last tap.
+channels of each sixteen, and three others have the rest. To pack the results to bytes brings them in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from irrun.base.memory import lasting
 from irrun.fast.block import at, int64
-from irrun.fast.machine.late import cgutils, ir
+from irrun.fast.integers.block import ROUNDING, Arguments, IntegerBlock, Row
+from irrun.fast.integers.dots import DOTS, Dot
+from irrun.fast.machine.late import cgutils, emitted, ir, types
 from irrun.fast.machine.processor import ROWS
 
-__all__ = ["TAPS", "add_quads", "in_quads"]
+__all__ = ["TAPS", "by_quads", "emit_windows", "in_quads", "quad_block"]
 
 TAPS: Final = 4
 """Taps whose products one lane of a vector of sums adds up."""
@@ -25,6 +28,14 @@ _LANE: Final = 16
 _EACH: Final = _LANE // TAPS
 """Channels of each sixteen in a vector."""
 _MAX_LANES: Final = 4
+_HELD_TAPS: Final = 9
+"""The taps of most depthwise filters, whose weights stay in registers."""
+_PACKS: Final = {
+    4: ("llvm.x86.sse2.packssdw.128", "llvm.x86.sse2.packuswb.128"),
+    8: ("llvm.x86.avx2.packssdw", "llvm.x86.avx2.packuswb"),
+    16: ("llvm.x86.avx512.packssdw.512", "llvm.x86.avx512.packuswb.512"),
+}
+"""What packs i32 to i16, and these to bytes, by the numbers in a vector."""
 _I8: Final = ir.IntType(8)
 _I32: Final = ir.IntType(32)
 _I64: Final = ir.IntType(64)
@@ -43,51 +54,157 @@ def in_quads(codes: np.ndarray) -> np.ndarray:
     return lasting(cut).reshape(panels, quads, -1).view(np.int16)
 
 
-def add_quads(
-    builder: Any, table: ir.Value, taps: ir.Value, weights: ir.Value, shift: ir.Value, channels: ir.Value, count: int
-) -> Sequence[ir.Value]:
-    """Return the sums of products of a window, ``count`` vectors of 16 i32.
+def by_quads(numbers: np.ndarray, channels: int) -> np.ndarray:
+    """Return numbers [panels, rows, 64] of so many channels in the order in which ``quad_block`` has sums."""
+    ordered = np.zeros_like(numbers)
+    for n, panel in enumerate(numbers):
+        lanes = _lanes(-(-min(channels - n * _MAX_LANES * _LANE, _MAX_LANES * _LANE) // _LANE))
+        cut = panel[:, : lanes * _LANE].reshape(-1, lanes, TAPS, _EACH).swapaxes(1, 2)
+        ordered[n, :, : lanes * _LANE] = cut.reshape(len(panel), -1)
+    return ordered
 
-    ``table`` is the address of the addresses of the bytes of each tap, which are ``ROWS`` apart; ``shift`` is added to
-    them. ``weights`` is the address of a panel of ``in_quads``. Nothing is read beyond ``channels``.
+
+def _lanes(vectors: int) -> int:
+    """Return how many times sixteen bytes a vector holds for so many vectors of sums in order."""
+    return next(n for n in (1, 2, _MAX_LANES) if n >= vectors)
+
+
+def _quad_block(
+    context: Any, vectors: Any, out: Any, table: Any, taps: Any, b: Any, targets: Any, column: Any, last: Any,
+    numbers: Any, rounds: Any, adds: Any,
+) -> Any:  # fmt: skip
+    """Compute ``ROWS`` depthwise windows as ``integer_block`` does, with the weights of ``in_quads``.
+
+    The numbers are those of ``by_quads``. The first channel of the block is the channel ``column`` of the data, too.
     """
-    lanes = next(n for n in (1, 2, _MAX_LANES) if n >= count)
-    bytes, sums = ir.VectorType(_I8, _LANE * lanes), ir.VectorType(_I32, _EACH * lanes)
-    places = ir.Constant(bytes, [*range(_LANE * lanes)])
-    first = builder.insert_element(ir.Constant(bytes, ir.Undefined), builder.trunc(channels, _I8), _index(0))
-    mask = builder.icmp_unsigned("<", places, builder.shuffle_vector(first, first, _order([0] * _LANE * lanes)))
-    load = _function(
-        builder, f"llvm.masked.load.v{_LANE * lanes}i8.p0", bytes, bytes.as_pointer(), _I32, mask.type, bytes
-    )
-    add = _function(builder, f"llvm.x86.avx512.vpdpbusd.{8 * _LANE * lanes}", sums, sums, sums, sums)
-    totals = [cgutils.alloca_once(builder, sums) for _ in range(TAPS)]
-    for total in totals:
-        builder.store(ir.Constant(sums, [0] * _EACH * lanes), total)
-    zeros, size = ir.Constant(bytes, [0] * _LANE * lanes), int64(TAPS)
+    is_level = out.dtype.name == "uint8"
 
-    def add_quad(quad: ir.Value, known: int) -> None:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        vectors, _, table, taps, b, targets, column, last, numbers, rounds, adds = arguments
+        channels = builder.add(builder.mul(builder.sub(vectors, int64(1)), int64(_LANE)), last)
+        of = Arguments(table, taps, taps, b, targets, column, column, channels, numbers, rounds, adds)
+        for least, lanes in ((0, 1), (1, 2), (2, _MAX_LANES)):
+            fits = builder.icmp_signed("<=", vectors, int64(lanes))
+            with builder.if_then(builder.and_(builder.icmp_signed(">", vectors, int64(least)), fits)):
+                emit_windows(builder, lanes, is_level, of)
+        return context.get_dummy_value()
+
+    given = (table, taps, b, targets, column, last, numbers, rounds, adds)
+    return types.void(types.int64, out, *given), generate
+
+
+quad_block: Final[Callable[..., None]] = emitted(_quad_block)
+
+
+def emit_windows(builder: Any, lanes: int, levels: bool, of: Arguments) -> None:
+    """Emit the block, whose channels ``of.last`` counts. The weights of nine taps stay in registers."""
+    block = _QuadBlock(builder, DOTS["avx512vnni"], lanes, levels, of)
+    with builder.if_else(builder.icmp_signed("==", of.taps, int64(_HELD_TAPS))) as (if_held, if_other):
+        with if_held:
+            weights = [block.weights(int64(quad)) for quad in range(-(-_HELD_TAPS // TAPS))]
+            with cgutils.for_range(builder, int64(ROWS)) as row:
+                block.emit_window(row.index, weights)
+        with if_other, cgutils.for_range(builder, int64(ROWS)) as row:
+            block.emit_window(row.index, None)
+
+
+class _QuadBlock(IntegerBlock):
+    """Emits a window after the other. Its vectors are the sums of four channels of each sixteen."""
+
+    def __init__(self, builder: Any, dot: Dot, lanes: int, levels: bool, arguments: Arguments) -> None:
+        super().__init__(builder, dot, True, TAPS, levels, arguments)
+        self.rows, self.lanes, self.whole = 1, _EACH * lanes, lanes
+        self.floats, self.sums = (ir.VectorType(type, self.lanes) for type in (ir.FloatType(), _I32))
+        self.bytes = ir.VectorType(_I8, _LANE * lanes)
+        places = ir.Constant(self.bytes, [*range(_LANE * lanes)])
+        first = builder.insert_element(
+            ir.Constant(self.bytes, ir.Undefined), builder.trunc(arguments.last, _I8), _index(0)
+        )
+        self.mask = builder.icmp_unsigned(
+            "<", places, builder.shuffle_vector(first, first, _order([0] * _LANE * lanes))
+        )
+        self.masks = self.mask.type
+        self.full = builder.icmp_signed("==", arguments.last, int64(_LANE * lanes))
+        self.zeros = ir.Constant(self.bytes, [0] * _LANE * lanes)
+        self.start = arguments
+
+    def emit_window(self, row: ir.Value, weights: Sequence[Sequence[ir.Value]] | None) -> None:
+        """Emit the window of a row of the table, with the weights of each quad, or those in memory."""
+        builder, start = self.builder, self.start
+        table = builder.add(start.table, builder.mul(row, int64(8)))
+        self.of = replace(start, table=table, targets=builder.add(start.targets, builder.mul(row, int64(24))))
+        (sums,) = variables = self.variables(self.sums)
+        for n, sum in enumerate(sums):
+            builder.store(self.number(Row.START, n, self.sums), sum)
+        if weights is None:
+            whole, rest = builder.sdiv(start.taps, int64(TAPS)), builder.srem(start.taps, int64(TAPS))
+            with cgutils.for_range(builder, whole) as quad:
+                self.add_quad(sums, quad.index, TAPS, self.weights(quad.index))
+            for known in range(1, TAPS):
+                with builder.if_then(builder.icmp_signed("==", rest, int64(known))):
+                    self.add_quad(sums, whole, known, self.weights(whole))
+        else:
+            for quad, own in enumerate(weights):
+                self.add_quad(sums, int64(quad), min(TAPS, _HELD_TAPS - TAPS * quad), own)
+        self.finish(variables)
+
+    def weights(self, quad: ir.Value) -> list[ir.Value]:
+        """Return the weights of a quad, a vector for each vector of sums."""
+        begin = self.builder.add(self.start.b, self.builder.mul(quad, int64(TAPS * _LANE * _MAX_LANES)))
+        places = (at(self.builder, begin, int64(n * _LANE * _MAX_LANES), self.sums) for n in range(TAPS))
+        return [self.builder.load(place, align=4) for place in places]
+
+    def add_quad(self, sums: Sequence[ir.Value], quad: ir.Value, known: int, weights: Sequence[ir.Value]) -> None:
         """Add the products of a quad of which so many taps are known."""
-        entries = builder.add(table, builder.mul(quad, int64(TAPS * 8 * ROWS)))
-        loads = [zeros] * TAPS
-        for n in range(known):
-            entry = builder.load(at(builder, entries, int64(n * 8 * ROWS), _I64))
-            place = at(builder, builder.add(entry, shift), int64(0), bytes)
-            loads[n] = builder.call(load, [place, _index(1), mask, zeros])
-        pairs = [_interleaved(builder, two, lanes, 1, half) for half in range(2) for two in (loads[:2], loads[2:])]
-        words = [_interleaved(builder, pairs[2 * n : 2 * n + 2], lanes, 2, half) for n in range(2) for half in range(2)]
-        begin = builder.add(weights, builder.mul(quad, int64(TAPS * _LANE * _MAX_LANES)))
-        for n, (word, total) in enumerate(zip(words, totals)):
-            weight = builder.load(at(builder, begin, int64(n * _LANE * _MAX_LANES), sums), align=4)
-            builder.store(builder.call(add, [builder.load(total), builder.bitcast(word, sums), weight]), total)
+        builder, of = self.builder, self.of
+        entries = builder.add(of.table, builder.mul(quad, int64(TAPS * 8 * ROWS)))
+        addresses = (builder.load(at(builder, entries, int64(n * 8 * ROWS), _I64)) for n in range(known))
+        loads = [self.read_bytes(builder.add(address, of.shift)) for address in addresses]
+        name = f"llvm.x86.avx512.vpdpbusd.{32 * self.lanes}"
+        add = self.function(name, self.sums, self.sums, self.sums, self.sums)
+        for word, weight, sum in zip(self.spread(loads), weights, sums):
+            builder.store(builder.call(add, [builder.load(sum), word, weight]), sum)
 
-    whole, rest = builder.sdiv(taps, size), builder.srem(taps, size)
-    with cgutils.for_range(builder, whole) as quad:
-        add_quad(quad.index, TAPS)
-    for known in range(1, TAPS):
-        with builder.if_then(builder.icmp_signed("==", rest, int64(known))):
-            add_quad(whole, known)
-    found = [builder.load(total) for total in totals]
-    return [_in_order(builder, found, lane) for lane in range(count)]
+    def read_bytes(self, address: ir.Value) -> ir.Value:
+        """Return the bytes of all channels of a pixel. Lanes beyond the last channel are zeros."""
+        name = f"llvm.masked.load.v{_LANE * self.whole}i8.p0"
+        load = self.function(name, self.bytes, self.bytes.as_pointer(), _I32, self.masks, self.bytes)
+        return self.builder.call(
+            load, [at(self.builder, address, int64(0), self.bytes), _index(1), self.mask, self.zeros]
+        )
+
+    def spread(self, loads: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return the bytes of up to four taps, as vectors of four bytes of a channel."""
+        builder, lanes = self.builder, self.whole
+        four = [*loads, *[self.zeros] * (TAPS - len(loads))]
+        pairs = [_interleaved(builder, two, lanes, 1, half) for half in range(2) for two in (four[:2], four[2:])]
+        words = [_interleaved(builder, pairs[2 * n : 2 * n + 2], lanes, 2, half) for n in range(2) for half in range(2)]
+        return [builder.bitcast(word, self.sums) for word in words]
+
+    def number(self, which: Row, n: int, type: ir.Type | None = None) -> ir.Value:
+        place = int64(4 * (_MAX_LANES * _LANE * which + self.lanes * n))
+        return self.builder.load(at(self.builder, self.of.numbers, place, type or self.floats), align=4)
+
+    def read_levels(self, address: ir.Value) -> Sequence[ir.Value]:
+        return [self.builder.uitofp(word, self.floats) for word in self.spread([self.read_bytes(address)])]
+
+    def write_levels(self, address: ir.Value, numbers: Sequence[ir.Value]) -> None:
+        """Store numbers as levels. To pack them brings them in order."""
+        self.store(address, _packed(self.builder, numbers), "i8", 1)
+
+    def write_numbers(self, address: ir.Value, numbers: Sequence[ir.Value]) -> None:
+        self.store(address, _in_order(self.builder, numbers, self.whole), "f32", 4)
+
+    def store(self, address: ir.Value, value: ir.Value, kind: str, size: int) -> None:
+        """Store what belongs to the channels."""
+        type: Any = value.type  # type: ignore[attr-defined]
+        place, name = at(self.builder, address, int64(0), type), f"llvm.masked.store.v{type.count}{kind}.p0"
+        with self.builder.if_else(self.full) as (if_full, if_part):
+            with if_full:
+                self.builder.store(value, place, align=size)
+            with if_part:
+                store = self.function(name, ir.VoidType(), type, type.as_pointer(), _I32, self.masks)
+                self.builder.call(store, [value, place, _index(size), self.mask])
 
 
 def _interleaved(builder: Any, two: Sequence[ir.Value], lanes: int, size: int, half: int) -> ir.Value:
@@ -100,13 +217,29 @@ def _interleaved(builder: Any, two: Sequence[ir.Value], lanes: int, size: int, h
     return builder.shuffle_vector(*two, _order(order))
 
 
-def _in_order(builder: Any, found: Sequence[ir.Value], lane: int) -> ir.Value:
-    """Return the sums of the channels of a lane, of which each vector has four."""
-    own, width = [_EACH * lane + n for n in range(_EACH)], found[0].type.count  # type: ignore[attr-defined]
-    halves = [
-        builder.shuffle_vector(a, b, _order([*own, *(width + n for n in own)])) for a, b in (found[:2], found[2:])
-    ]
-    return builder.shuffle_vector(*halves, _order([*range(4 * _EACH)]))
+def _packed(builder: Any, numbers: Sequence[ir.Value]) -> ir.Value:
+    """Return four vectors of f32 from 0 to 255 as one of bytes: of each in turn the numbers of sixteen bytes.
+
+    The processor packs AVX-512's vectors of 16 numbers, and those of AVX2 with 8 and of SSE with 4.
+    """
+    type: Any = numbers[0].type  # type: ignore[attr-defined]
+    large = ir.Constant(type, [ROUNDING] * type.count)
+    zero = builder.bitcast(large, ir.VectorType(_I32, type.count))
+    found = [builder.sub(builder.bitcast(builder.fadd(number, large), zero.type), zero) for number in numbers]
+    for name in _PACKS[type.count]:
+        wide: Any = found[0].type
+        narrow = ir.VectorType(ir.IntType(wide.element.width // 2), 2 * wide.count)
+        pack = cgutils.get_or_insert_function(builder.module, ir.FunctionType(narrow, [wide, wide]), name)
+        found = [builder.call(pack, found[n : n + 2]) for n in range(0, len(found), 2)]
+    return found[0]
+
+
+def _in_order(builder: Any, found: Sequence[ir.Value], lanes: int) -> ir.Value:
+    """Return all channels in order, of which each vector has four of each sixteen."""
+    width = _EACH * lanes
+    halves = [builder.shuffle_vector(a, b, _order([*range(2 * width)])) for a, b in (found[:2], found[2:])]
+    places = [n * width + lane * _EACH + k for lane in range(lanes) for n in range(TAPS) for k in range(_EACH)]
+    return builder.shuffle_vector(*halves, _order(places))
 
 
 def _order(places: Sequence[int]) -> ir.Constant:
@@ -115,7 +248,3 @@ def _order(places: Sequence[int]) -> ir.Constant:
 
 def _index(number: int) -> ir.Constant:
     return ir.Constant(_I32, number)
-
-
-def _function(builder: Any, name: str, result: ir.Type, *arguments: ir.Type) -> Any:
-    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, arguments), name)

@@ -8,7 +8,9 @@ import numpy as np
 
 from irrun.fast.convolution.windows import each_table
 from irrun.fast.functions import contracted
-from irrun.fast.integers.block import TWICE, WINDOWS, integer_block
+from irrun.fast.integers.block import TWICE, integer_block
+from irrun.fast.integers.dots import DOT
+from irrun.fast.integers.quads import quad_block
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS, compiled
 from irrun.fast.panels import WIDTH
@@ -17,6 +19,7 @@ __all__ = ["convolve_bytes", "convolve_bytes_depthwise", "pad_words", "widen_byt
 
 _DENSE: Final = 0
 _DEPTHWISE: Final = 1
+_IN_QUADS: Final = DOT is not None and DOT.quads
 
 
 @compiled
@@ -108,11 +111,12 @@ def _convolve_channels(
             columns = min(WIDTH, channels - column)
             b, own = address_of(panels) + panel * panels.strides[0], address_of(numbers) + panel * numbers.strides[0]
             vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
-            for row in range(0, ROWS, WINDOWS):
+            if _IN_QUADS:
+                quad_block(vectors, out, entries, taps, b, rows, column, tail, own, rounds, adds)
+            else:
                 integer_block(
-                    _DEPTHWISE, vectors, out, entries + 8 * row, taps, 1, b, rows + 24 * row, column, column, tail, own,
-                    rounds, adds,
-                )  # fmt: skip
+                    _DEPTHWISE, vectors, out, entries, taps, 1, b, rows, column, column, tail, own, rounds, adds
+                )
 
 
 @compiled
