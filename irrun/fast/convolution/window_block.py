@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -106,12 +106,16 @@ def _window_block(
     its second-level cache: first at the address ``ahead``, then ``pace`` bytes further each time.
     """
     how, form = literal(kind), FORMS[weights.dtype.name]
+    in_pairs = how == DEPTHWISE and form is FORMS["uint32"]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         _, vectors, windows, _, *others = arguments
         for count in range(1, VECTORS + 1):
             heights = _HEIGHTS if how == DENSE and count == VECTORS else (ROWS,)
             with builder.if_then(builder.icmp_signed("==", vectors, int64(count))):
+                if in_pairs:
+                    _Block(builder, how, (1, count), form, _Arguments(*others)).emit_in_turn()
+                    continue
                 for least, most in zip((0, *heights), heights):
                     above = builder.icmp_signed(">", windows, int64(least))
                     with builder.if_then(builder.and_(above, builder.icmp_signed("<=", windows, int64(most)))):
@@ -130,6 +134,8 @@ last block."""
 window_block: Final[Callable[..., None]] = emitted(_window_block, prefer_literal=True)
 
 
+_HELD_TAPS: Final = 9
+"""The taps of most depthwise filters, whose pairs of weights stay in registers."""
 _LANE: Final = 8
 """Numbers of bf16 within which instructions interleave."""
 
@@ -166,6 +172,7 @@ class _Block:
     def __init__(self, builder: Any, kind: int, shape: tuple[int, int], form: Form, arguments: _Arguments) -> None:
         self.builder, self.kind, self.form, self.of = builder, kind, form, arguments
         self.rows, self.count = shape
+        self.held: list[Sequence[ir.Value]] = []
         places = ir.Constant(ir.VectorType(_I64, VECTOR), list(range(VECTOR)))
         lanes = builder.insert_element(ir.Constant(places.type, ir.Undefined), arguments.last, ir.Constant(_I32, 0))
         every = ir.Constant(ir.VectorType(_I32, VECTOR), [0] * VECTOR)
@@ -175,6 +182,19 @@ class _Block:
 
     def function(self, name: str, result: ir.Type, *arguments: ir.Type) -> Any:
         return cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(result, arguments), name)
+
+    def emit_in_turn(self) -> None:
+        """Emit ``ROWS`` depthwise windows in pairs of taps. The weights of nine taps stay in registers."""
+        builder, of = self.builder, self.of
+        with builder.if_else(builder.icmp_signed("==", of.taps, int64(_HELD_TAPS))) as (if_held, if_other):
+            for branch, pairs in ((if_held, -(-_HELD_TAPS // 2)), (if_other, 0)):
+                with branch:
+                    self.held = [self.weights(of.b, int64(pair)) for pair in range(pairs)]
+                    with cgutils.for_range(builder, int64(ROWS)) as row:
+                        table, targets = (builder.mul(row.index, int64(size)) for size in (8, 24))
+                        table, targets = builder.add(of.table, table), builder.add(of.targets, targets)
+                        self.of = replace(of, table=table, targets=targets)
+                        self.emit()
 
     def emit(self) -> None:
         start = ir.Constant(_FLOATS, [float("-inf") if self.kind == MAXIMUM else 0.0] * VECTOR)
@@ -247,44 +267,47 @@ class _Block:
                     builder.store(after, sum)
 
     def accumulate_pairs(self, sums: _Vectors) -> None:
-        """Add to the sums of depthwise windows in bf16 what each two taps contribute, one window after the other.
+        """Add to the sums of a depthwise window in bf16 what each two taps contribute.
 
         Two vectors of channels under one tap and under the next one are interleaved.
         """
-        builder, of, count = self.builder, self.of, -(-self.count // 2)
-        totals = [[cgutils.alloca_once(builder, _FLOATS) for _ in range(2 * count)] for _ in range(self.rows)]
-        for row in totals:
-            for total in row:
-                builder.store(ir.Constant(_FLOATS, [0.0] * VECTOR), total)
+        builder, of, count, (own,) = self.builder, self.of, -(-self.count // 2), sums
+        totals = [cgutils.alloca_once(builder, _FLOATS) for _ in range(2 * count)]
+        for total in totals:
+            builder.store(ir.Constant(_FLOATS, [0.0] * VECTOR), total)
         nothing = ir.Constant(_HALVES, [0] * 2 * VECTOR)
         orders = [ir.Constant(ir.VectorType(_I32, 2 * VECTOR), _interleaving(half)) for half in range(2)]
 
-        def add_pair(pair: ir.Value, known: int) -> None:
+        def add_pair(pair: ir.Value, known: int, weights: Sequence[ir.Value]) -> None:
             """Add what a pair contributes, of which so many taps are known."""
             first = builder.add(of.table, builder.mul(pair, int64(2 * 8 * ROWS)))
-            place = builder.add(of.b, builder.mul(pair, int64(4 * VECTOR * VECTORS)))
-            weights = widened(builder, self.form, place)[: 2 * count]
-            for number, row in enumerate(totals):
-                entries = [at(builder, first, int64(8 * (number + ROWS * tap)), _I64) for tap in range(known)]
-                begins = [builder.add(builder.load(entry), of.shift) for entry in entries]
-                for n in range(count):
-                    two = [self.read_halves(begin, n) for begin in begins] + [nothing] * (2 - known)
-                    for half, order in enumerate(orders):
-                        pairs = builder.bitcast(builder.shuffle_vector(*two, order), _FLOATS)
-                        total, weight = row[2 * n + half], weights[2 * n + half]
-                        ((added,),) = self.form.add(builder, [pairs], [weight], [[builder.load(total)]])
-                        builder.store(added, total)
+            entries = [at(builder, first, int64(8 * ROWS * tap), _I64) for tap in range(known)]
+            begins = [builder.add(builder.load(entry), of.shift) for entry in entries]
+            for n in range(count):
+                two = [self.read_halves(begin, n) for begin in begins] + [nothing] * (2 - known)
+                for half, order in enumerate(orders):
+                    pairs = builder.bitcast(builder.shuffle_vector(*two, order), _FLOATS)
+                    total, weight = totals[2 * n + half], weights[2 * n + half]
+                    ((added,),) = self.form.add(builder, [pairs], [weight], [[builder.load(total)]])
+                    builder.store(added, total)
 
-        whole = builder.sdiv(of.taps, int64(2))
-        with cgutils.for_range(builder, whole) as pair:
-            add_pair(pair.index, 2)
-        with builder.if_then(builder.trunc(of.taps, ir.IntType(1))):  # the taps are odd
-            add_pair(whole, 1)
-        for row, own in zip(sums, totals):
-            for n, sum in enumerate(row):
-                halves = [builder.load(total) for total in own[n // 2 * 2 : n // 2 * 2 + 2]]
-                order = ir.Constant(ir.VectorType(_I32, VECTOR), _in_order()[n % 2 * VECTOR :][:VECTOR])
-                builder.store(builder.shuffle_vector(*halves, order), sum)
+        for pair, held in enumerate(self.held):
+            add_pair(int64(pair), min(2, _HELD_TAPS - 2 * pair), held)
+        if not self.held:
+            whole = builder.sdiv(of.taps, int64(2))
+            with cgutils.for_range(builder, whole) as pair:
+                add_pair(pair.index, 2, self.weights(of.b, pair.index))
+            with builder.if_then(builder.trunc(of.taps, ir.IntType(1))):  # the taps are odd
+                add_pair(whole, 1, self.weights(of.b, whole))
+        for n, sum in enumerate(own):
+            halves = [builder.load(total) for total in totals[n // 2 * 2 : n // 2 * 2 + 2]]
+            order = ir.Constant(ir.VectorType(_I32, VECTOR), _in_order()[n % 2 * VECTOR :][:VECTOR])
+            builder.store(builder.shuffle_vector(*halves, order), sum)
+
+    def weights(self, begin: ir.Value, pair: ir.Value) -> Sequence[ir.Value]:
+        """Return the weights of a pair of taps."""
+        place = self.builder.add(begin, self.builder.mul(pair, int64(4 * VECTOR * VECTORS)))
+        return widened(self.builder, self.form, place)
 
     def finish(self, sums: _Vectors) -> None:
         """Apply factor, bias, residual and clamp, and store the results."""
