@@ -17,7 +17,7 @@ from irrun.fast.machine.sharing import share
 from irrun.fast.panels import WIDTH
 from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.convolution.windows import Axis
-from irrun.opdef import Kernel, OnTileReady, Request, ignore_tile
+from irrun.opdef import Call, Calls, Joins, Kernel, OnTileReady, Request, ignore_tile
 
 __all__ = ["offer", "pooling"]
 
@@ -56,19 +56,21 @@ def pooling(axes: tuple[Axis, ...], batch: int, channels: int, counts: np.ndarra
     geometry = geometry_of(axes[0], axes[1])
     factors = None if counts is None else (1 / counts).astype(np.float32).ravel()
     work = math.prod(shape) * 4 * axes[0].kernel
+    function, more = (_maximum, ()) if factors is None else (_average, (factors,))
+
+    def calls(data: np.ndarray, *, out: np.ndarray, spare: np.ndarray | None = None) -> Calls:
+        return [Call(function, (np.ascontiguousarray(data), out, geometry, *more), math.prod(shape[:3]), ROWS)]
 
     def call(
         data: np.ndarray, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
     ) -> np.ndarray:
         whole = np.empty(shape, np.float32) if out is None else out
-        seen = np.ascontiguousarray(data)
-
-        function, more = (_maximum, ()) if factors is None else (_average, (factors,))
-        share(function, math.prod(shape[:3]), work, seen, whole, geometry, *more, unit=ROWS)
+        for fill, arguments, count, unit in calls(data, out=whole):
+            share(fill, count, work, *arguments, unit=unit)
         report_in_blocks(whole, on_tile_ready)
         return whole
 
-    return Kernel(call, "compiled, channels last", out="tiles")
+    return Kernel(call, "compiled, channels last", out="tiles", joins=Joins(calls=calls))
 
 
 @compiled

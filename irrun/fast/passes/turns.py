@@ -40,9 +40,17 @@ def join_turns(flow: Flow, context: Context) -> Flow:
     runs = groupby(enumerate(flow.steps), lambda numbered: _may_join(flow, numbered[1]))
     for has_calls, run in runs:
         members = dict(run)
-        joined = _joined(flow, members, context.values) if has_calls else None
-        steps += members.values() if joined is None else (joined,)
+        steps += _all_joined(flow, members, context.values) if has_calls else members.values()
     return flow.replaced(steps)
+
+
+def _all_joined(flow: Flow, members: Mapping[int, Step], values: Sequence[Value]) -> list[Step]:
+    """Return one step for the members, or several if the values between them are large."""
+    joined, half = _joined(flow, members, values), len(members) // 2
+    if joined is not None:
+        return [joined]
+    parts = [*members.items()][:half], [*members.items()][half:]
+    return [step for part in parts for step in _all_joined(flow, dict(part), values)]
 
 
 def _has_calls(step: Step) -> bool:
@@ -79,7 +87,7 @@ def _passes(step: Step, other: Step) -> bool:
 
 
 def _joined(flow: Flow, members: Mapping[int, Step], values: Sequence[Value]) -> Step | None:
-    """Return one step for the members, which have these positions, or None if that would not save time."""
+    """Return one step for the members, which have these positions, or None if much is between several of them."""
     programs = [_Member.of(step) for step in members.values()]
     made = {member.write: n for n, member in enumerate(programs)}
     last = {slot: n for n, member in enumerate(programs) for slot in (*member.given, member.write)}
@@ -94,7 +102,7 @@ def _joined(flow: Flow, members: Mapping[int, Step], values: Sequence[Value]) ->
     order = sorted(range(len(lives)), key=lambda n: lives[n][1])
     found, size = placed([lives[n] for n in order])
     places = [place for _, place in sorted(zip(order, found))]
-    if size > _MAX_BETWEEN_BYTES:
+    if size > _MAX_BETWEEN_BYTES and len(members) > 1:
         return None
     flops = sum(step.kernel.flops for step in members.values())
     known = {slot: (_shape(values[slot]), values[slot].type.dtype) for slot in made}
