@@ -13,7 +13,7 @@ from irrun.fast.convolution.windows import each_table, geometry_of
 from irrun.fast.functions import contracted
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, VECTOR, compiled
-from irrun.fast.machine.sharing import share
+from irrun.fast.machine.sharing import share_call
 from irrun.fast.panels import WIDTH
 from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.convolution.windows import Axis
@@ -65,8 +65,8 @@ def pooling(axes: tuple[Axis, ...], batch: int, channels: int, counts: np.ndarra
         data: np.ndarray, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
     ) -> np.ndarray:
         whole = np.empty(shape, np.float32) if out is None else out
-        for fill, arguments, count, unit in calls(data, out=whole):
-            share(fill, count, work, *arguments, unit=unit)
+        for one in calls(data, out=whole):
+            share_call(one, work)
         report_in_blocks(whole, on_tile_ready)
         return whole
 

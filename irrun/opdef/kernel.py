@@ -86,6 +86,9 @@ class Call(NamedTuple):
     """The rows of a matrix, or its columns if it has less than ``FEW_ROWS``."""
     unit: int = 1
     """Each part begins at a multiple of this number."""
+    each: int = 2
+    """The parts for each of several threads, where calls are done in turn. With two, a thread that is late takes fewer.
+    With one, what each part reads anew, such as filters, is read less often."""
 
 
 Calls = Sequence[Call]

@@ -15,7 +15,7 @@ from irrun.fast.convolution.window_block import in_pairs
 from irrun.fast.convolution.windows import call_of, convolution_of, geometry_of
 from irrun.fast.convolution.winograd import Winograd, tile_of
 from irrun.fast.machine.memory import data_address
-from irrun.fast.machine.sharing import share
+from irrun.fast.machine.sharing import share_call
 from irrun.fast.panels import WIDTH
 from irrun.fast.precision.bf16 import round_rows, rounded_panels, words
 from irrun.fast.product import PackedMatrix
@@ -119,8 +119,7 @@ class _Phase:
         self, work: int, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, after: After,
     ) -> None:  # fmt: skip
         """Fill all windows, which takes so much ``work``. For the other arguments, see ``Method.fill``."""
-        function, arguments, count, unit = self.in_call(groups, data, out, residual, after)
-        share(function, count, work, *arguments, unit=unit)
+        share_call(self.in_call(groups, data, out, residual, after), work)
 
     def in_call(
         self, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, after: After
@@ -218,8 +217,7 @@ def _in_bf16(data: np.ndarray, groups: int, ins: int) -> np.ndarray:
     """Return channels-last data with ``groups`` times ``ins`` channels rounded to bf16: see ``precision.bf16``."""
     seen = np.ascontiguousarray(data)
     rounded = scratch(0, data.dtype, *seen.shape[:3], groups * words(ins))
-    function, arguments, count, _ = _rounding(seen, rounded, ins)
-    share(function, count, seen.size, *arguments)
+    share_call(_rounding(seen, rounded, ins), seen.size)
     return rounded
 
 

@@ -19,16 +19,16 @@ from irrun.kernels.threads import threads
 from irrun.opdef import Call
 
 __all__ = [
-    "MAX_TABLE_WINDOWS",
     "call_of",
     "convolution_of",
     "convolve_columns",
+    "each_of",
     "each_table",
     "geometry_of",
     "multiply_windows",
 ]
 
-MAX_TABLE_WINDOWS: Final = 36 * ROWS
+_MAX_TABLE_WINDOWS: Final = 36 * ROWS
 """The most windows whose addresses are in the table at once. Each table reads all filters. A picture of 14 x 14 has 196
 windows, and one of 28 x 28 four times as many."""
 _MAX_TABLE_ADDRESSES: Final = 1 << 11
@@ -75,16 +75,12 @@ def call_of(function: Callable[..., None], arguments: tuple[Any, ...], windows: 
     even = len(panels) % threads() == 0 or len(panels) >= 4 * threads()
     if groups == 1 and panels.nbytes > data.nbytes and threads() > 1 and even:
         return Call(convolve_columns, arguments, len(panels))
-    return Call(convolve, arguments, windows, unit_of(windows, ROWS, MAX_TABLE_WINDOWS))
+    return Call(convolve, arguments, windows, ROWS, each_of(windows, _MAX_TABLE_WINDOWS))
 
 
-def unit_of(count: int, least: int, most: int) -> int:
-    """Return the unit of a call of ``count`` parts, a multiple of ``least``.
-
-    All filters are read once for ``most`` parts. Where a thread has few of them, its share is one piece.
-    """
-    share = -(-count // threads())
-    return least if share >= 2 * most else max(1, -(-share // least)) * least
+def each_of(count: int, most: int) -> int:
+    """Return the parts of a call for each thread, of ``count`` rows. All filters are read once for ``most`` rows."""
+    return 2 if count >= 2 * most * threads() else 1
 
 
 @compiled
@@ -217,7 +213,7 @@ def each_table(
     nearly the same size. Pads are read from ``nothing``. See ``_aim`` for ``in_bf16``.
     """
     taps, rest = geometry[0] * geometry[1], np.zeros(out.shape[3], np.float32)
-    most = max(1, min(MAX_TABLE_WINDOWS, _MAX_TABLE_ADDRESSES // taps) // ROWS)
+    most = max(1, min(_MAX_TABLE_WINDOWS, _MAX_TABLE_ADDRESSES // taps) // ROWS)
     blocks = max(1, -(-(last - first) // ROWS))  # a thread may have no windows
     height = -(-blocks // -(-blocks // most)) * ROWS
     table = np.empty((height // ROWS, taps, ROWS), np.int64)

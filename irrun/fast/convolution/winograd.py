@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun.base.memory import lasting_zeros
 from irrun.fast.convolution.kernel import After, Method
-from irrun.fast.convolution.windows import multiply_windows, unit_of
+from irrun.fast.convolution.windows import each_of, multiply_windows
 from irrun.fast.convolution.winograd_block import FILTERS, evaluate_tile, interpolate_tile
 from irrun.fast.machine.memory import add_to, address_of, data_address
 from irrun.fast.machine.processor import ROWS, VECTOR, compiled
@@ -247,7 +247,7 @@ class Winograd(Method):
     ) -> Calls:  # fmt: skip
         arguments = self._arguments(data, out, residual, after, data_address(spare))
         count, across = len(out) * -(-out.shape[1] // self.tile), -(-out.shape[2] // self.tile)
-        return [Call(convolve_3x3, arguments, count, unit_of(count, 1, -(-_MAX_HELD_TILES // across)))]
+        return [Call(convolve_3x3, arguments, count, 1, each_of(count, -(-_MAX_HELD_TILES // across)))]
 
     def _arguments(
         self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: After, faults: int

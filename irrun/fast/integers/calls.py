@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.fast.machine.processor import ROWS
-from irrun.fast.machine.sharing import share
+from irrun.fast.machine.sharing import share_call
 from irrun.opdef import Calls, Joins, Kernel, Packing
 
 __all__ = ["MIN_PIECE_WINDOWS", "in_calls"]
@@ -34,8 +34,8 @@ def in_calls(
     def call(*arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         whole = np.empty(shape, dtype) if out is None else out
         made = in_turn(*arrays, out=whole)
-        for function, arguments, count, unit in made:
-            share(function, count, work // len(made), *arguments, unit=unit)
+        for one in made:
+            share_call(one, work // len(made))
         return whole
 
     return Kernel(call, name, out="whole", flops=flops, packing=packing, joins=Joins(calls=in_turn))

@@ -24,9 +24,9 @@ from irrun.fast.machine.machine_code import MachineCode
 from irrun.fast.machine.memory import add_to, address_of, data_address, exchange, look_at, lower, pause
 from irrun.fast.machine.processor import ROWS, compiled
 from irrun.kernels.threads import idle, posted, running, shared, threads, wake
-from irrun.opdef import Calls
+from irrun.opdef import Call, Calls
 
-__all__ = ["YIELD", "InBlocks", "InTurn", "share", "wait"]
+__all__ = ["InBlocks", "InTurn", "share", "share_call"]
 
 _LOOKS_BEFORE_SLEEP: Final = 1 << 14
 """How often a thread looks for a call before it sleeps, if no large model runs: some 0.3 ms."""
@@ -39,9 +39,8 @@ the thread with the task begins its own part. To ask for a lock that another one
 _LOOKS_PER_YIELD: Final = 1 << 10
 """How often a thread looks whether the others have finished before it leaves the processor to them for once."""
 
-_PIECES_PER_THREAD: Final = 2
-"""Pieces of a call for each of several threads, where calls are done in turn. With two, a thread that is late takes
-fewer."""
+_EACH: Final = 4
+"""The column of a table of calls that holds ``Call.each``."""
 
 # The call that is shared at the moment, in i64. Each number has a cache line of its own.
 _CACHE_LINE_NUMBERS: Final = 8
@@ -68,10 +67,15 @@ def share(function: Callable[..., Any], count: int, work: int, *arguments: Any, 
     prepared = np.empty(MAX_ARGUMENT_BYTES, np.uint8)
     place = code.prepare(data_address(prepared), *arguments, 0, count)
     wake(parts - 1 - int(_call[_WATCHING]), work)
-    result = cast(int, _share(_call, place, data_address(prepared), count, unit, parts, YIELD))
+    result = cast(int, _share(_call, place, data_address(prepared), count, unit, parts, _YIELD))
     if result == FAILED:
         raise MemoryError
     return result
+
+
+def share_call(call: Call, work: int) -> None:
+    """Do a call as ``share`` does. Raises MemoryError."""
+    share(call.function, call.size, work, *call.arguments, unit=call.unit)
 
 
 class InBlocks:
@@ -105,14 +109,14 @@ class InTurn:
         _prepare(calls, self._table[first:], self._prepared[first:])
 
     def __call__(self) -> None:
-        pieces = _PIECES_PER_THREAD * threads() if threads() > 1 else 1
-        taken = np.zeros((len(self._table), pieces + 1), np.int64)
-        share(_do_in_turn, threads(), self._work, self._table, taken, threads(), YIELD)
+        most = int(self._table[:, _EACH].max()) * threads()
+        taken = np.zeros((len(self._table), most + 1), np.int64)
+        share(_do_in_turn, threads(), self._work, self._table, taken, threads(), _YIELD)
 
 
 def _prepared(calls: Calls) -> tuple[np.ndarray, np.ndarray]:
     """Return a table of calls, and the arguments that the table points to."""
-    prepared, table = np.empty((len(calls), MAX_ARGUMENT_BYTES), np.uint8), np.empty((len(calls), 4), np.int64)
+    prepared, table = np.empty((len(calls), MAX_ARGUMENT_BYTES), np.uint8), np.empty((len(calls), 5), np.int64)
     _prepare(calls, table, prepared)
     return table, prepared
 
@@ -120,9 +124,9 @@ def _prepared(calls: Calls) -> tuple[np.ndarray, np.ndarray]:
 def _prepare(calls: Calls, table: np.ndarray, prepared: np.ndarray) -> None:
     """Fill the first rows of a table of calls, and the arguments that these point to."""
     begin = data_address(prepared)
-    for n, (function, arguments, count, unit) in enumerate(calls):
+    for n, (function, arguments, count, unit, each) in enumerate(calls):
         place = begin + n * MAX_ARGUMENT_BYTES
-        table[n] = cast(MachineCode, function).prepare(place, *arguments, 0, count), place, count, unit
+        table[n] = cast(MachineCode, function).prepare(place, *arguments, 0, count), place, count, unit, each
 
 
 @compiled
@@ -148,7 +152,7 @@ def _do_in_turn(table: np.ndarray, taken: np.ndarray, workers: int, yields: int,
     for n in range(len(table)):
         count, unit = table[n, 2], table[n, 3]
         units = (count + unit - 1) // unit
-        pieces = min(taken.shape[1] - 1, units)
+        pieces = min(table[n, _EACH] * workers if workers > 1 else 1, units)
         line = address_of(taken) + n * taken.strides[0]
         done = line + taken.strides[0] - 8
         for k in range(pieces):
@@ -266,7 +270,7 @@ def _watch(
 
 def _watch_before_sleep(seen: int) -> None:
     with suppress(NotCompiled):  # the thread sleeps at once
-        _watch(_call, posted, running, seen, _LOOKS_BEFORE_SLEEP, _LOOKS_IN_RUN, _PAUSES_BEFORE_LOCK, YIELD)
+        _watch(_call, posted, running, seen, _LOOKS_BEFORE_SLEEP, _LOOKS_IN_RUN, _PAUSES_BEFORE_LOCK, _YIELD)
 
 
 def _yielding() -> int:
@@ -277,7 +281,7 @@ def _yielding() -> int:
         return 0
 
 
-YIELD: Final = _yielding()
+_YIELD: Final = _yielding()
 """The address of the function by which a thread leaves the processor to another one, or 0."""
 
 

@@ -184,8 +184,8 @@ class _Member:
         given, out = self.given(registers)
         if self.rows is None:
             self.call(*given, out=out)
-        for function, arguments, count, _ in self.calls(registers):
-            function(*arguments, 0, count)
+        for call in self.calls(registers):
+            call.function(*call.arguments, 0, call.size)
 
     def given(self, registers: Sequence[np.ndarray | None]) -> tuple[list[np.ndarray | None], np.ndarray]:
         """Return the inputs, and the array to fill."""
