@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, zip_longest
 from typing import Any, Final
@@ -18,6 +18,7 @@ from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed
 from irrun.model import Layer, Model
 from irrun.opdef import Attribute, Op, Value
+from irrun.targets import graph
 from irrun.targets.relations import differ, of_operation
 from irrun.types import UNKNOWN_RANK, Dim, ElementType, PartialShape
 
@@ -29,8 +30,8 @@ _MAX_PAIRED: Final = 4
 """The most inputs of a layer that are compared with each other."""
 _MAX_TEXT: Final = 24
 """The most characters of an attribute in a fact. Longer texts are lists and formulas."""
-_USUAL_BITS: Final = 8
-"""The fewest bits of an element type that each release converts. Weights may have fewer."""
+_OUTSIDE: Final = "bf16"
+"""The element type that some releases compute with in bodies alone."""
 _USUAL_RANK: Final = 5
 """The most dims that most kernels of a plugin have a case for."""
 _SPATIAL: Final = 2
@@ -124,13 +125,13 @@ def _declared(cls: type[Op] | None) -> dict[str, Attribute]:
 def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], body: str) -> Iterator[Facts]:
     """Yield the facts of the layers of a model, or of a body in a layer of type ``body``."""
     model = trace.model
-    fed = _fed_by_inputs(model)
-    compressed = _compressed(model, fed)
-    selected = _behind(model, [id for id, layer in model.layers.items() if _SELECTING.search(layer.type)])
+    fed = graph.fed_by_inputs(model)
+    compressed = graph.compressed(model, fed)
+    selected = graph.behind(model, [id for id, layer in model.layers.items() if _SELECTING.search(layer.type)])
     selected -= {layer.id for layer in model.results}  # readers of 2022 refuse an empty one before the plugin sees it
     priors = [id for id, layer in model.layers.items() if layer.type in _PRIORS and id in fed]
-    selected |= _behind(model, priors).union(priors)
-    for layer in _reached(model):
+    selected |= graph.behind(model, priors).union(priors)
+    for layer in graph.reached(model):
         op, refused = trace.ops[layer.id], trace.refused.get(layer.id)
         cls = type(op) if op is not None else declaration(layer)
         found = errors.get(layer.name, ())
@@ -140,9 +141,11 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
         sentences |= set(_of_ports(model, layer, op, trace.values, fed, selected, compressed))
         if isinstance(refused, Refused):
             sentences.add(_code(refused.code, refused.label))
+        if not body and f"an input is {_OUTSIDE}" in sentences:
+            sentences.add(f"an input is {_OUTSIDE} outside of bodies")
         if layer.id not in fed:
             sentences.add("no input of the model reaches it")
-        if layer.type.lower() == "assign" and not _reads_its_variable(model, layer):
+        if layer.type.lower() == "assign" and not graph.reads_its_variable(model, layer):
             sentences.add("no ReadValue before it has its variable_id")
         if body:
             sentences.add(f"it is in the body of {body}")
@@ -150,13 +153,6 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
         yield Facts(model, layer, _names(layer, cls), frozenset(sentences), blocks)
         for inner in trace.bodies(layer.id).values():
             yield from _of_layers(inner, errors, layer.type)
-
-
-def _reads_its_variable(model: Model, assign: Layer) -> bool:
-    """Return whether an Assign depends on a ReadValue of its variable."""
-    before = [model.layers[id] for id in _before(model, [assign.id])]
-    ids = {layer.attributes.get("variable_id") for layer in before if layer.type.lower() == "readvalue"}
-    return assign.attributes.get("variable_id") in ids
 
 
 def _codes(findings: Sequence[Diagnostic]) -> set[str]:
@@ -176,43 +172,6 @@ def _names(layer: Layer, cls: type[Op] | None) -> tuple[str, ...]:
         return layer.type, f"{layer.type}-{layer.version}"
     family = [c.__name__.lstrip("_") for c in reversed(cls.__mro__) if issubclass(c, Op) and c is not Op]
     return *family[:-1], cls.type, f"{cls.type}-{cls.since}"
-
-
-def _reached(model: Model) -> list[Layer]:
-    """Return the layers on which a Result or Assign depends, and all Parameters: OpenVINO creates no other."""
-    ends = [id for id, layer in model.layers.items() if layer.type.lower() in ("result", "assign", "parameter")]
-    reached = _before(model, ends)
-    return [layer for id, layer in model.layers.items() if id in reached]
-
-
-def _before(model: Model, ends: Iterable[int]) -> set[int]:
-    """Return the ids of the layers on which others depend, and these."""
-    waiting = list(ends)
-    reached = set(waiting)
-    while waiting:
-        for feed in model.feeds[waiting.pop()]:
-            if feed is not None and feed[0] not in reached:
-                reached.add(feed[0])
-                waiting.append(feed[0])
-    return reached
-
-
-def _fed_by_inputs(model: Model) -> set[int]:
-    """Return the ids of the layers that depend on a Parameter or a variable. OpenVINO folds the others."""
-    inputs = [id for id, layer in model.layers.items() if layer.type.lower() in ("parameter", "readvalue")]
-    return _behind(model, inputs).union(inputs)
-
-
-def _behind(model: Model, starts: Iterable[int]) -> set[int]:
-    """Return the ids of the layers that depend on others."""
-    waiting = list(starts)
-    reached: set[int] = set()
-    while waiting:
-        for id in model.consumers.get(waiting.pop(), ()):
-            if id not in reached:
-                reached.add(id)
-                waiting.append(id)
-    return reached
 
 
 def _of_ports(
@@ -254,7 +213,7 @@ def _of_ports(
     if len(known) > 1 and not _broadcast(known):
         yield "its inputs do not broadcast as numpy does"
     yield from _of_pairs(inputs)
-    yield from of_operation(layer, op, inputs)
+    yield from of_operation(layer, op, inputs, graph.follower(model, layer.id))
     if inputs and inputs[0] is not None and outputs:
         yield from _of_dims(inputs[0].shape, outputs[0].shape)
     for kind, ports in (("input", inputs), ("output", outputs)):
@@ -284,28 +243,6 @@ def _of_dims(before: PartialShape, after: PartialShape) -> Iterator[str]:
         for axis in range(_SPATIAL):
             if differ(before.dims[axis], after.dims[axis]):
                 yield f"output 0 has another dim {axis} than input 0"
-
-
-def _compressed(model: Model, fed: Container[int]) -> dict[int, frozenset[str]]:
-    """Return the types of fewer than 8 bits from which constants are converted, for the layers that depend on none.
-
-    A type has the words ``with zero points`` too if a constant of such a type is subtracted. ``fed`` are the layers
-    that depend on inputs of the model.
-    """
-    found: dict[int, frozenset[str]] = {}
-    for id in model.order:
-        layer, feeds = model.layers[id], [feed[0] for feed in model.feeds[id] if feed is not None]
-        if id in fed:
-            continue
-        types = {type for feed in feeds for type in found.get(feed, ())}
-        if layer.type == "Convert" and feeds and model.layers[feeds[0]].type == "Const":
-            port = next(iter(model.layers[feeds[0]].outputs), None)
-            if port is not None and port.type is not None and port.type.bits < _USUAL_BITS:
-                types.add(port.type.name)
-        if layer.type == "Subtract" and all(found.get(feed) for feed in feeds):
-            types.update([f"{type} with zero points" for type in types])
-        found[id] = frozenset(types)
-    return found
 
 
 def _outputs(layer: Layer, op: Op | None, inputs: Sequence[Value | None], values: Values) -> list[Value]:

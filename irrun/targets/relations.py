@@ -19,22 +19,36 @@ _FEW_COLUMNS: Final = 5
 """The fewest columns of compressed weights that each release multiplies without converting them to bf16 first."""
 _SPATIAL: Final = 2
 """The first spatial axis of an image."""
+_VOLUME: Final = 5
+"""The most dims that the plugin resizes: batch, channels, depth, height and width."""
+_WINDOW: Final = 15
+"""The fewest rows and columns of a window for which the fast kernel of depthwise convolution fails or does not end."""
+_SLOW: Final = ("Sigmoid", "Tanh")
+"""Activations that the fast kernel of depthwise convolution does not compute: another one convolves then."""
 _ONE_INPUT: Final = 11
 """The first Interpolate with one input for both sizes and scales."""
 _MAX_COMPARED: Final = 4
 """The most inputs of a layer, and the most dims of each, that are compared with each other."""
+_REDUCTIONS: Final = ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
 _PLACED: Final = {"Select": ((1, 0), (1, 2))}
 """The inputs whose dims pdpd broadcasting places among those of another, behind the other; usually of two inputs."""
 
 
-def of_operation(layer: Layer, op: Op | None, inputs: Sequence[Value | None]) -> Iterator[str]:
-    """Yield the sentences about the inputs of a layer that only its operation gives a meaning to."""
+def of_operation(layer: Layer, op: Op | None, inputs: Sequence[Value | None], follower: str) -> Iterator[str]:
+    """Yield the sentences about the inputs of a layer that only its operation gives a meaning to.
+
+    ``follower`` is the type of the layer behind it.
+    """
     values = [*inputs, *[None] * _MAX_COMPARED]
     if len(inputs) > _SPATIAL:
         yield from _of_dims(inputs[:_MAX_COMPARED])
     if layer.attributes.get("auto_broadcast") == "pdpd":
         for to, placed in _PLACED.get(layer.type, ((0, 1),)):
             yield from _of_pdpd(op, values, to, placed)
+    if layer.type == "PriorBoxClustered" and len(layer.attributes.keys() & {"width", "height"}) == 1:
+        yield "it has width or height alone"
+    if layer.type == "GroupConvolution" and follower not in _SLOW:
+        yield from _of_depthwise(op, values)
     if (of := _RELATIONS.get(layer.type)) is not None and op is not None:
         yield from of(op, values)
 
@@ -66,6 +80,14 @@ def _of_pdpd(op: Op | None, values: Sequence[Value | None], to: int, placed: int
         yield f"axis places the fewer dims of input {placed}"
         if axis + ranks[1] != ranks[0]:
             yield f"input {placed} is not aligned with the last dims of input {to}"
+
+
+def _of_depthwise(op: Op | None, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether each channel has a filter whose window the fast kernel for one step at a time does not finish."""
+    filters = None if values[1] is None else values[1].shape.static
+    is_wide = filters is not None and filters[1:3] == (1, 1) and min(filters[3:], default=0) >= _WINDOW
+    if is_wide and all(step == 1 for step in getattr(op, "strides", ())):
+        yield f"each channel has a window of {_WINDOW} rows and columns or more, and no Sigmoid or Tanh behind it"
 
 
 def _of_squeeze(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -146,23 +168,34 @@ def _of_detections(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 
 def _of_interpolation(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    """Yield whether an axis is resized that the plugin takes for the batch or the channels of an image."""
+    """Yield whether an axis is resized that the plugin takes for the batch or the channels of an image.
+
+    The plugin moves axes to the end if they are few, and computes images of 5 dims as OpenVINO itself does in the modes
+    of Pillow and in ``cubic``. Newer releases take axis 1 of 4 for the depth.
+    """
     shape = None if values[0] is None else values[0].shape.static
     by_sizes = getattr(op, "shape_calculation_mode", "sizes") == "sizes"
-    by_axis = type(op).since >= _ONE_INPUT
+    by_axis, mode = type(op).since >= _ONE_INPUT, str(getattr(op, "mode", ""))
     given = values[1] if by_sizes or by_axis else values[2]
-    axes = getattr(op, "axes", None) or _numbers(values[2 if by_axis else 3])
-    if shape is None or len(shape) <= _SPATIAL or given is None or given.exact is None:
+    if shape is None or not _SPATIAL < len(shape) <= _VOLUME or given is None or given.exact is None:
+        return
+    if len(shape) == _VOLUME and (mode == "cubic" or mode.endswith("_pillow")):
         return
     pads = [[*getattr(op, name, ()), *[0] * len(shape)] for name in ("pads_begin", "pads_end")]
     padded = [sum(of) for of in zip(shape, *pads)]
+    axes = getattr(op, "axes", None) or _numbers(values[2 if by_axis else 3])
     axes = [*range(len(shape))] if axes is None else [axis % len(shape) for axis in axes]
-    is_last = len(shape) > _SPATIAL + 1 and axes == [1, 2] and tuple(padded) == shape  # the channels are
+    is_pillow = mode.endswith("_pillow")
+    if (axes == [1, 2] and len(shape) == _VOLUME - 1) if is_pillow else len(axes) <= len(shape) - _SPATIAL:
+        return
     sizes = dict(zip(axes, np.ravel(given.exact).tolist()))
+    if not by_sizes and is_pillow:
+        sizes, by_sizes = {axis: int(size * padded[axis]) for axis, size in sizes.items()}, True
     resized = {axis for axis, size in sizes.items() if size != (padded[axis] if by_sizes else 1)}
-    is_empty = any(int(size if by_sizes else size * padded[axis]) == 0 for axis, size in sizes.items())
-    if not is_last and min(resized, default=_SPATIAL) < _SPATIAL:
-        yield "it resizes axis 0 or 1" + (" to an empty output" if is_empty else "")
+    if resized & ({0, 1} if len(shape) == _VOLUME else {0} if len(shape) == _VOLUME - 1 else set()):
+        yield "it resizes axis 0 of 4, or axis 0 or 1 of 5"
+    elif resized & {0, 1}:
+        yield "it resizes axis 1 of 4, or axis 0 or 1 of 3"
 
 
 def _of_generation(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -200,6 +233,31 @@ def _of_attention(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
         yield "its mask does not end with the numbers of queries and keys"
 
 
+def _of_slicing(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether a mask has a length that readers do not accept: that of begin_mask, or 0."""
+    lengths = {name: len(getattr(op, name)) for name in type(op).attributes if name.endswith("_mask")}
+    if not {*lengths.values()} <= {0, lengths["begin_mask"]}:
+        yield "a mask has neither the length of begin_mask nor 0"
+
+
+def _of_frames(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    window, size = _dims(values[1]), _numbers(values[2])
+    if window and size and window[0].value is not None and not 0 < window[0].value <= size[0]:
+        yield "its window is empty or longer than a frame"
+
+
+def _of_reduction(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield along which axes a scalar is reduced: most releases know axis 0 alone, and none keeps it."""
+    axes = _numbers(values[1])
+    if axes and _dims(values[0]) == ():
+        if getattr(op, "keep_dims", False):
+            yield "it keeps an axis of a scalar"
+        if -1 in axes:
+            yield "it reduces axis -1 of a scalar"
+        if not {*axes} <= {0, -1}:
+            yield "it reduces an axis of a scalar that is neither 0 nor -1"
+
+
 def _dims(value: Value | None) -> tuple[Dim, ...] | None:
     return None if value is None else value.shape.dims
 
@@ -230,4 +288,7 @@ _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[s
     **dict.fromkeys(("RNNCell", "GRUCell", "LSTMCell", "RNNSequence", "GRUSequence", "LSTMSequence"), _of_cell),
     "MatMul": _of_product,
     "ScaledDotProductAttention": _of_attention,
+    "StridedSlice": _of_slicing,
+    "STFT": _of_frames,
+    **dict.fromkeys((f"Reduce{name}" for name in _REDUCTIONS), _of_reduction),
 }

@@ -26,7 +26,13 @@ SEVERAL = "its limits differ along several axes"
 CELL = "it has the usual activations and does not clip"
 MASK = "its mask does not end with the numbers of queries and keys"
 CHOSEN = "axis places the fewer dims of input 2"
-RESIZED, EMPTIED = "it resizes axis 0 or 1", "it resizes axis 0 or 1 to an empty output"
+RESIZED, MOVED = "it resizes axis 0 of 4, or axis 0 or 1 of 5", "it resizes axis 1 of 4, or axis 0 or 1 of 3"
+MASKS = "a mask has neither the length of begin_mask nor 0"
+FRAME = "its window is empty or longer than a frame"
+KEPT, LAST = "it keeps an axis of a scalar", "it reduces axis -1 of a scalar"
+NEITHER = "it reduces an axis of a scalar that is neither 0 nor -1"
+ALONE = "it has width or height alone"
+WIDE = "each channel has a window of 15 rows and columns or more, and no Sigmoid or Tanh behind it"
 BATCHES = "its inputs differ in a batch dim"
 WINDOW = "a window fits into its padding"
 LABELS = "it decreases labels, and that of the background is not 0"
@@ -35,6 +41,7 @@ ETA = "nms_eta is not 1"
 PDPD = {"auto_broadcast": "pdpd"}
 RESIZE = {"mode": "nearest", "axes": "1"}
 POOL = {"kernel": "2,2", "strides": "1,1", "pads_begin": "0,2", "pads_end": "0,0"}
+CONVOLVE: dict[str, Any] = {"strides": "1,1", "pads_begin": "7,7", "pads_end": "7,7", "dilations": "1,1"}
 DETECT = {"keep_top_k": "1", "nms_threshold": "0.5", "decrease_label_id": "true"}
 GENERATE = {"min_size": "1", "nms_threshold": "0.5", "pre_nms_count": "9", "post_nms_count": "9"}
 PROPOSAL = {"base_size": "16", "feat_stride": "8", "min_size": "16", "nms_thresh": "1.0", "post_nms_topn": "1", "pre_nms_topn": "1", "ratio": "1", "scale": "1"}  # fmt: skip
@@ -62,11 +69,32 @@ CASES = [
     ("LRN", ["2,3,4,4", [2, 3]], {"alpha": "1", "beta": "1", "bias": "1", "size": "1"}, set()),
     ("LRN", ["2,3,4,4", [-3]], {"alpha": "1", "beta": "1", "bias": "1", "size": "1"}, set()),
     ("LRN", ["2,3,4,4", [1, 2, 3]], {"alpha": "1", "beta": "1", "bias": "1", "size": "1"}, set()),
-    ("Interpolate", ["2,3,4,4", [5]], RESIZE, {RESIZED}),
-    ("Interpolate", ["2,3,4,4", [0]], RESIZE, {EMPTIED}),
-    ("Interpolate", ["2,3,4,4", [3]], RESIZE, set()),
-    ("Interpolate", ["2,3,4,4", [5]], {**RESIZE, "axes": "2"}, set()),
-    ("Interpolate", ["2,3,4,4", [5, 5]], {**RESIZE, "axes": "1,2"}, set()),
+    ("Interpolate", ["2,3,4,4", [2, 5, 4, 4]], {**RESIZE, "axes": "0,1,2,3"}, {MOVED}),
+    ("Interpolate", ["2,3,4,4", [5, 3, 4, 4]], {**RESIZE, "axes": "0,1,2,3"}, {RESIZED}),
+    ("Interpolate", ["2,3,4,4", [2, 3, 9, 9]], {**RESIZE, "axes": "0,1,2,3"}, set()),
+    ("Interpolate", ["2,3,4,4", [5, 5]], {**RESIZE, "axes": "0,1"}, set()),
+    ("Interpolate", ["1,2,3,4,4", [1, 5, 3, 4]], {**RESIZE, "axes": "0,1,2,3"}, {RESIZED}),
+    ("Interpolate", ["1,2,3,4,4", [1, 5, 3, 4]], {**RESIZE, "mode": "cubic", "axes": "0,1,2,3"}, set()),
+    ("Interpolate", ["2,3,4", [5]], RESIZE, set()),
+    ("Interpolate", ["2,3,4", [5, 4]], {**RESIZE, "axes": "1,2"}, {MOVED}),
+    ("Interpolate", ["2,3,4", [3, 5]], {**RESIZE, "axes": "1,2"}, set()),
+    ("StridedSlice", ["1", [0], [1]], {"begin_mask": "0", "end_mask": "0,0"}, {MASKS}),
+    ("StridedSlice", ["1", [0], [1]], {"begin_mask": "", "end_mask": "0"}, {MASKS}),
+    ("StridedSlice", ["1", [0], [1]], {"begin_mask": "0", "end_mask": "", "new_axis_mask": "0"}, set()),
+    ("STFT", ["2,32", "9", [8], [4]], {"transpose_frames": "true"}, {FRAME}),
+    ("STFT", ["2,32", "0", [8], [4]], {"transpose_frames": "true"}, {FRAME}),
+    ("STFT", ["2,32", "8", [8], [4]], {"transpose_frames": "true"}, set()),
+    ("ReduceMax", ["", [0]], {"keep_dims": "true"}, {KEPT}),
+    ("ReduceMax", ["", [-1]], {"keep_dims": "false"}, {LAST}),
+    ("ReduceMax", ["", [1, 1]], {"keep_dims": "false"}, {NEITHER}),
+    ("ReduceMax", ["", [0]], {"keep_dims": "false"}, set()),
+    ("ReduceMax", ["2", [-1]], {"keep_dims": "true"}, set()),
+    ("PriorBoxClustered", [[4, 4], [32, 32]], {"offset": "0.5", "width": "1.0"}, {ALONE}),
+    ("PriorBoxClustered", [[4, 4], [32, 32]], {"offset": "0.5", "width": "1.0", "height": "1.0"}, set()),
+    ("GroupConvolution", ["1,3,32,32", "3,1,1,15,15"], CONVOLVE, {WIDE}),
+    ("GroupConvolution", ["1,3,32,32", "3,1,1,15,14"], CONVOLVE, set()),
+    ("GroupConvolution", ["1,3,32,32", "3,2,1,15,15"], CONVOLVE, set()),
+    ("GroupConvolution", ["1,3,32,32", "3,1,1,15,15"], {**CONVOLVE, "strides": "2,2"}, set()),
     ("GatherND", ["1,2", "2,1"], {"batch_dims": "1"}, {BATCHES}),
     ("GatherND", ["2,2", "2,1"], {"batch_dims": "1"}, set()),
     ("AvgPool", ["1,1,4,4"], {**POOL, "exclude-pad": "true"}, {WINDOW}),
@@ -83,8 +111,8 @@ CASES = [
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "4,3"], {"causal": "false"}, {MASK}),
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "3,4"], {"causal": "false"}, set()),
 ]
-ASKED = {ALIGNED, PLACED, HIGHER, LONG, LENGTHS, TWICE, CHANNELS, BATCH, UPDATES, NORM, COLUMNS, SEVERAL, CELL, MASK, CHOSEN, RESIZED, EMPTIED, BATCHES, WINDOW, LABELS, ETA}  # fmt: skip
-OPSETS = {"GatherND": 8, "DetectionOutput": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13}  # fmt: skip
+ASKED = {ALIGNED, PLACED, HIGHER, LONG, LENGTHS, TWICE, CHANNELS, BATCH, UPDATES, NORM, COLUMNS, SEVERAL, CELL, MASK, CHOSEN, RESIZED, MOVED, BATCHES, WINDOW, LABELS, ETA, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE}  # fmt: skip
+OPSETS = {"GatherND": 8, "DetectionOutput": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15}  # fmt: skip
 
 
 @pytest.mark.parametrize(("type", "inputs", "attributes", "wanted"), CASES)
@@ -102,3 +130,28 @@ def test_relations(
     parsed = load(net.save(tmp_path))
     (found,) = (f for f in facts(parsed, *examine(parsed)) if f.layer is not None and f.layer.name == "layer")
     assert found.sentences & ASKED == wanted
+
+
+@pytest.mark.parametrize(("follower", "is_wide"), [("ReLU", True), ("Sigmoid", False)])
+def test_what_follows_a_depthwise_convolution(tmp_path: Path, follower: str, is_wide: bool) -> None:
+    net = Net()
+    x, filters = net.parameter("f32", "1,3,32,32"), net.parameter("f32", "3,1,1,15,15")
+    y = net.add("GroupConvolution", [x, filters], [("FP32", "...")], name="layer", **CONVOLVE)
+    y = net.add("Add", [y, net.const("f32", "1,3,1,1", bytes(12))], [("FP32", "...")])
+    net.result(net.add(follower, [y], [("FP32", "...")]))
+    parsed = load(net.save(tmp_path))
+    (found,) = (f for f in facts(parsed, *examine(parsed)) if f.layer is not None and f.layer.name == "layer")
+    assert (WIDE in found.sentences) is is_wide
+
+
+def test_pillow_resizes_by_the_sizes_that_scales_give(tmp_path: Path) -> None:
+    """1.1 times 3 channels are 3 channels; 1.4 times 3 are 4."""
+    for scale, wanted in ((1.1, set[str]()), (1.4, {MOVED})):
+        net = Net()
+        x, scales = net.parameter("f32", "2,3,4,4"), net.const("f32", "1", np.array([scale], "<f4").tobytes())
+        feeds = [x, scales, net.const("i64", "1", np.array([1], "<i8").tobytes())]
+        options: dict[str, Any] = {"mode": "bilinear_pillow", "shape_calculation_mode": "scales"}
+        net.result(net.add("Interpolate", feeds, [("FP32", "...")], name="layer", opset="opset11", **options))
+        parsed = load(net.save(tmp_path))
+        (found,) = (f for f in facts(parsed, *examine(parsed)) if f.layer is not None and f.layer.name == "layer")
+        assert found.sentences & ASKED == wanted
