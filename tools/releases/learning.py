@@ -26,7 +26,7 @@ __all__ = ["Row", "Sample", "learn"]
 
 _CANDIDATES: Final = 20_000
 """The most conjunctions that are weighed for one operation at a time."""
-_DOUBT: Final = 0.1
+_DOUBT: Final = 0.3
 """The most answers against a known rule, as a share of those that it explains or explained: it has proved itself."""
 _EXCEPTIONS: Final = 0.25
 """The most types of operations that may contradict a general rule, as a share of the types that follow it."""
