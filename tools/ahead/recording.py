@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import irrun
 from irrun.fast.machine.entries import ArgumentType
+from irrun.opdef import Precision
 from irrun.running.generate import draw
 from kernel_calls.calls import calls
 from kernel_calls.kernels import function_of, kernels
@@ -22,6 +23,7 @@ ENTRIES: Final = Path(__file__).with_name("entries.json")
 _SEED: Final = 20
 _RUNS: Final = 5
 """Runs of each model: the third of a decoder makes a plan of its own."""
+_PRECISIONS: Final[tuple[Precision, ...]] = "f32", "bf16"
 Entry = tuple[str, tuple[ArgumentType, ...]]
 
 
@@ -58,9 +60,10 @@ def record(models: Iterable[Path], each: int) -> None:
         for number in range(each):
             for _ in calls(type, _SEED, number):
                 pass
-    for path, threshold in itertools.product(models, ("always", "")):  # each with the kernels of both plans
+    each_way = itertools.product(models, ("always", ""), _PRECISIONS)  # with the kernels of all plans
+    for path, threshold, precision in each_way:
         os.environ["IRRUN_FAST"] = threshold
-        executable = irrun.compile(path)
+        executable = irrun.compile(path, precision=precision)
         feeds = draw(executable.model)
         for _ in range(_RUNS):
             executable(feeds)

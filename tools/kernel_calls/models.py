@@ -189,7 +189,7 @@ def _convolution(type: str) -> Callable[[Draw], Node]:
         if winograd:
             kernel, dilation, ins, outs = [3, 3], [1, 1], d.one(16, 32, 48), d.one(16, 32, 48)
         elif type == "Convolution" and d.rng.random() < 0.3:
-            outs = d.one(130, 192)  # threads share the panels, if these are larger than the data
+            outs = d.one(100, 192, 192)  # two or three threads share the panels, if these are larger than the data
         if groups > 1 and d.rng.random() < 0.5:
             ins = outs = 1
             groups = d.size(64, 2)  # depthwise
