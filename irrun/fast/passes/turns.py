@@ -24,6 +24,10 @@ __all__ = ["join_turns"]
 _MAX_BETWEEN_BYTES: Final = 1 << 23
 """The most bytes of the values between the steps, which a thread keeps: they stay in the third-level cache. Calls with
 larger values take so long that Python between them does not matter."""
+_SMALL_BETWEEN_BYTES: Final = 1 << 20
+"""The same for steps that are not short. Python between them does not matter, and this memory adds to that of a run."""
+_MAX_SHORT_WORK: Final = 1 << 28
+"""The most multiplications and additions of a short step: it takes half a millisecond."""
 _SMALL_BYTES: Final = 1 << 14
 """The most bytes of a value that is made earlier than it has to be: others would stay in memory for longer."""
 _MAX_PASSED: Final = 1 << 8
@@ -102,9 +106,10 @@ def _joined(flow: Flow, members: Mapping[int, Step], values: Sequence[Value]) ->
     order = sorted(range(len(lives)), key=lambda n: lives[n][1])
     found, size = placed([lives[n] for n in order])
     places = [place for _, place in sorted(zip(order, found))]
-    if size > _MAX_BETWEEN_BYTES and len(members) > 1:
-        return None
     flops = sum(step.kernel.flops for step in members.values())
+    is_short = flops <= _MAX_SHORT_WORK * len(members)
+    if size > (_MAX_BETWEEN_BYTES if is_short else _SMALL_BETWEEN_BYTES) and len(members) > 1:
+        return None
     known = {slot: (_shape(values[slot]), values[slot].type.dtype) for slot in made}
     memory = {slot: _Place(place, *known[slot]) for slot, place in zip(between, places)}
     bytes = np.dtype(np.uint8)
