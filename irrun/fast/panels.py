@@ -246,7 +246,9 @@ class Packed(ConstantForm):
         """Return the call that fills ``out``: see ``multiply``."""
         by_rows = len(a) >= FEW_ROWS
         arguments = self._arguments(a, out, 0, by_rows, epilogue, residual)
-        return Call(self.part, arguments, *((len(a), 1) if by_rows else (self.columns, WIDTH)))
+        if by_rows:
+            return Call(self.part, arguments, len(a))
+        return Call(self.part, arguments, self.columns, WIDTH, 1)  # each part reads all rows, and may round them
 
     def multiply_shared(
         self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None

@@ -16,7 +16,7 @@ from irrun.fast.machine.structures import DATA
 
 __all__ = [
     "add_to", "address_of", "bytes_at", "data_address", "exchange", "floats_at", "halves_at", "lent", "longs_at",
-    "look_at", "lower", "pause", "row_at", "shorts_at", "words_at",
+    "look_at", "lower", "pause", "row_at", "words_at",
 ]  # fmt: skip
 
 
@@ -61,8 +61,6 @@ floats_at: Final = _pointer("float32")
 longs_at: Final = _pointer("int64")
 halves_at: Final = _pointer("uint16")
 """The bits of f16."""
-shorts_at: Final = _pointer("int16")
-"""The bits of bf16."""
 words_at: Final = _pointer("uint32")
 """The bits of f32."""
 
