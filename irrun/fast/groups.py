@@ -111,7 +111,7 @@ def _find_factors(
     sums: np.ndarray, groups: int, pixels: int, epsilon: float, scale: np.ndarray, factors: np.ndarray, first: int,
     last: int,
 ) -> None:  # fmt: skip
-    """Fill the factors [batch, channels] for the images from ``first`` to ``last``. ``sums`` are those of squares."""
+    """Fill the factors [batch, channels] for the images from ``first`` to ``last``. ``sums`` are sums of squares."""
     for image in range(first, last):
         for group in range(groups):
             size = factors.shape[1] // groups

@@ -6,7 +6,7 @@ This module depends on no operation, no execution and no XML.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -321,6 +321,17 @@ class Model:
                 if feed is not None:
                     consumers.setdefault(feed[0], {})[id] = None
         return {id: tuple(readers) for id, readers in consumers.items()}
+
+    def before(self, ends: Iterable[int]) -> set[int]:
+        """Return the ids of the layers on which ``ends`` depend, and these."""
+        waiting = list(ends)
+        found = set(waiting)
+        while waiting:
+            for feed in self.feeds[waiting.pop()]:
+                if feed is not None and feed[0] not in found:
+                    found.add(feed[0])
+                    waiting.append(feed[0])
+        return found
 
     @cached_property
     def order(self) -> tuple[int, ...]:

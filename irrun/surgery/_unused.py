@@ -22,14 +22,9 @@ def drop_unused(model: Model | PathLike) -> Model:
 
 def used(model: Model) -> set[int]:
     """Return the ids of the layers of a model, without its bodies, on which an output or a variable depends."""
-    waiting = [id for id, layer in model.layers.items() if layer.type.lower() in ("parameter", "result", "assign")]
-    found = set(waiting)
-    while waiting:
-        for feed in model.feeds[waiting.pop()]:
-            if feed is not None and feed[0] not in found:
-                found.add(feed[0])
-                waiting.append(feed[0])
-    return found
+    return model.before(
+        id for id, layer in model.layers.items() if layer.type.lower() in ("parameter", "result", "assign")
+    )
 
 
 def _used(model: Model) -> tuple[dict[int, Layer], list[Edge]]:

@@ -15,7 +15,7 @@ _USUAL_BITS: Final = 8
 
 def reads_its_variable(model: Model, assign: Layer) -> bool:
     """Return whether an Assign depends on a ReadValue of its variable."""
-    before = [model.layers[id] for id in _before(model, [assign.id])]
+    before = [model.layers[id] for id in model.before([assign.id])]
     ids = {layer.attributes.get("variable_id") for layer in before if layer.type.lower() == "readvalue"}
     return assign.attributes.get("variable_id") in ids
 
@@ -23,20 +23,8 @@ def reads_its_variable(model: Model, assign: Layer) -> bool:
 def reached(model: Model) -> list[Layer]:
     """Return the layers on which a Result or Assign depends, and all Parameters: OpenVINO creates no other."""
     ends = [id for id, layer in model.layers.items() if layer.type.lower() in ("result", "assign", "parameter")]
-    before = _before(model, ends)
+    before = model.before(ends)
     return [layer for id, layer in model.layers.items() if id in before]
-
-
-def _before(model: Model, ends: Iterable[int]) -> set[int]:
-    """Return the ids of the layers on which others depend, and these."""
-    waiting = list(ends)
-    reached = set(waiting)
-    while waiting:
-        for feed in model.feeds[waiting.pop()]:
-            if feed is not None and feed[0] not in reached:
-                reached.add(feed[0])
-                waiting.append(feed[0])
-    return reached
 
 
 def fed_by_inputs(model: Model) -> set[int]:
@@ -81,8 +69,11 @@ def compressed(model: Model, fed: Container[int]) -> dict[int, frozenset[str]]:
 
 def follower(model: Model, id: int) -> str:
     """Return the type of the only layer that reads a layer, behind the bias that an Add adds; empty if several do."""
-    readers = model.consumers.get(id, ())
-    if len(readers) != 1:
-        return ""
-    type = model.layers[readers[0]].type
-    return follower(model, readers[0]) if type == "Add" else type
+    for _ in range(2):
+        readers = model.consumers.get(id, ())
+        if len(readers) != 1:
+            return ""
+        id = readers[0]
+        if model.layers[id].type != "Add":
+            break
+    return model.layers[id].type

@@ -144,6 +144,16 @@ def test_what_follows_a_depthwise_convolution(tmp_path: Path, follower: str, is_
     assert (WIDE in found.sentences) is is_wide
 
 
+def test_facts_of_a_long_chain_of_sums(tmp_path: Path) -> None:
+    net = Net()
+    y = x = net.parameter("f32", "1")
+    for _ in range(2000):
+        y = net.add("Add", [y, x], [("FP32", "1")])
+    net.result(y)
+    parsed = load(net.save(tmp_path))
+    assert sum("Add" in found.operations[-1] for found in facts(parsed, *examine(parsed)) if found.operations) == 2000
+
+
 def test_pillow_resizes_by_the_sizes_that_scales_give(tmp_path: Path) -> None:
     """1.1 times 3 channels are 3 channels; 1.4 times 3 are 4."""
     for scale, wanted in ((1.1, set[str]()), (1.4, {MOVED})):

@@ -49,6 +49,7 @@ class Method:
     parts: int = 1
     """How many inputs hold the data, each of them some of its channels."""
     in_calls: bool = True
+    """Whether ``calls`` computes all of it. ``spare_bytes`` and ``checked`` are those of ``Joins`` then."""
     spare_bytes: int = 0
     checked: bool = False
 

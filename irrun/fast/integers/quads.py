@@ -75,7 +75,7 @@ def _quad_block(
 ) -> Any:  # fmt: skip
     """Compute ``ROWS`` depthwise windows as ``integer_block`` does, with the weights of ``in_quads``.
 
-    The numbers are those of ``by_quads``. The first channel of the block is the channel ``column`` of the data, too.
+    ``numbers`` is the address of a panel of ``by_quads``. The block begins with the channel ``column`` of the data.
     """
     is_level = out.dtype.name == "uint8"
 
@@ -218,9 +218,9 @@ def _interleaved(builder: Any, two: Sequence[ir.Value], lanes: int, size: int, h
 
 
 def _packed(builder: Any, numbers: Sequence[ir.Value]) -> ir.Value:
-    """Return four vectors of f32 from 0 to 255 as one of bytes: of each in turn the numbers of sixteen bytes.
+    """Return four vectors of f32 from 0 to 255 as one of bytes: in each sixteen bytes, four numbers of each vector.
 
-    The processor packs AVX-512's vectors of 16 numbers, and those of AVX2 with 8 and of SSE with 4.
+    The vectors have 16 numbers (AVX-512), 8 (AVX2) or 4 (SSE).
     """
     type: Any = numbers[0].type  # type: ignore[attr-defined]
     large = ir.Constant(type, [ROUNDING] * type.count)
@@ -235,7 +235,7 @@ def _packed(builder: Any, numbers: Sequence[ir.Value]) -> ir.Value:
 
 
 def _in_order(builder: Any, found: Sequence[ir.Value], lanes: int) -> ir.Value:
-    """Return all channels in order, of which each vector has four of each sixteen."""
+    """Return all channels in order. Each vector of ``found`` has four channels of each sixteen."""
     width = _EACH * lanes
     halves = [builder.shuffle_vector(a, b, _order([*range(2 * width)])) for a, b in (found[:2], found[2:])]
     places = [n * width + lane * _EACH + k for lane in range(lanes) for n in range(TAPS) for k in range(_EACH)]
