@@ -12,7 +12,17 @@ from irrun.fast.block import multiply_codes, unpack_block
 from irrun.fast.functions import Number
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, compiled
-from irrun.fast.panels import NO_MAXIMUM, NO_MINIMUM, WIDTH, Packed, finish, multiply_panels, zero_panels
+from irrun.fast.panels import (
+    AS_THEY_ARE,
+    WIDTH,
+    Packed,
+    Then,
+    area,
+    finish,
+    from_place,
+    multiply_panels,
+    zero_panels,
+)  # fmt: skip
 from irrun.opdef import Stored
 
 __all__ = ["PackedCodes", "group_count", "nibble"]
@@ -75,8 +85,8 @@ with the zeros might be infinite both, and their difference no number."""
 
 @compiled
 def _multiply_few(
-    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, start: int, bias: int,
-    residual: int, apart: int, low: Number, high: Number, first: int, last: int,
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, start: int, then: Then,
+    first: int, last: int,
 ) -> None:  # fmt: skip
     """Fill the columns ``first`` to ``last`` of ``out``, whose first column is that of the panel ``start``."""
     rows, depth = a.shape
@@ -93,7 +103,7 @@ def _multiply_few(
                 sizes += abs(a[row, k])
             is_small &= sizes < _MAX_SUM  # which NaN is not
     if not is_small:
-        _multiply_many(a, panels, zeros, scales, out, start, bias, residual, apart, low, high, first, last)
+        _multiply_many(a, panels, zeros, scales, out, start, then, first, last)
         return
     total = np.empty((ROWS, 4 * WIDTH), np.float32)
     at, of, ldc = address_of(a), address_of(sums), 4 * WIDTH
@@ -121,17 +131,14 @@ def _multiply_few(
         for row in range(rows):
             for j in range(width):
                 out[row, column + j] = total[row, j]
-        finish(
-            address_of(out) + 4 * column, out.strides[0] // 4, rows, width, bias + 4 * column if bias else 0,
-            residual + 4 * column if residual else 0, apart, low, high,
-        )  # fmt: skip
+        finish(address_of(out) + 4 * column, out.strides[0] // 4, rows, width, from_place(then, 0, column))
         column += width
 
 
 @compiled
 def _multiply_many(
-    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, start: int, bias: int,
-    residual: int, apart: int, low: Number, high: Number, first: int, last: int,
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, start: int, then: Then,
+    first: int, last: int,
 ) -> None:  # fmt: skip
     """Unpack a part of a panel at a time and multiply all rows with it, so that unpacking takes little of the time.
 
@@ -157,12 +164,8 @@ def _multiply_many(
                     address_of(floats) + (k - begin) * floats.strides[1], count,
                 )  # fmt: skip
                 k += count
-            is_last = end == depth
-            multiply_panels(
-                a[:, begin:end], floats[:, : end - begin], target, 0, bias + 4 * column if bias and is_last else 0,
-                residual + 4 * column if residual and is_last else 0, apart, low if is_last else NO_MINIMUM,
-                high if is_last else NO_MAXIMUM, begin > 0,
-            )  # fmt: skip
+            own = from_place(then, 0, column) if end == depth else AS_THEY_ARE
+            multiply_panels(a[:, begin:end], floats[:, : end - begin], target, 0, own, begin > 0)
 
 
 @compiled
@@ -170,16 +173,13 @@ def _multiply_part(
     a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, panel: int,
     by_rows: bool, bias: int, residual: int, apart: int, low: Number, high: Number, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Fill the rows or columns of ``out`` from ``first`` to ``last``. See ``panels.multiply_part``."""
-    if by_rows:
-        more = residual + 4 * first * apart if residual else 0
-        _multiply_many(
-            a[first:last], panels, zeros, scales, out[first:last], panel, bias, more, apart, low, high, 0, out.shape[1]
-        )  # fmt: skip
-    elif len(a) < ROWS:
-        _multiply_few(a, panels, zeros, scales, out, panel, bias, residual, apart, low, high, first, last)
+    """Fill a part of ``out``: see ``panels.multiply_part``."""
+    top, bottom, left, right = area(out, by_rows, first, last)
+    then = from_place((bias, residual, apart, low, high), top, 0)
+    if by_rows or len(a) >= ROWS:
+        _multiply_many(a[top:bottom], panels, zeros, scales, out[top:bottom], panel, then, left, right)
     else:
-        _multiply_many(a, panels, zeros, scales, out, panel, bias, residual, apart, low, high, first, last)
+        _multiply_few(a, panels, zeros, scales, out, panel, then, left, right)
 
 
 class PackedCodes(Packed):

@@ -11,7 +11,7 @@ from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import address_of, row_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.machine.sharing import InTurn
-from irrun.fast.panels import after, finish
+from irrun.fast.panels import after, finish, from_place
 from irrun.kernels.blocks import scratch
 from irrun.kernels.elementwise import native
 from irrun.opdef import Call, Calls, Epilogue, Joins, Kernel, Packing, Request
@@ -152,15 +152,15 @@ def _sum(x: np.ndarray, middle: np.ndarray, squared: bool, sums: np.ndarray, fir
 
 @compiled
 def _scale(
-    x: np.ndarray, middle: np.ndarray, factors: np.ndarray, bias: np.ndarray, out: np.ndarray, more: int, residual: int,
-    apart: int, low: Number, high: Number, first: int, last: int,
+    x: np.ndarray, middle: np.ndarray, factors: np.ndarray, offsets: np.ndarray, out: np.ndarray, bias: int,
+    residual: int, apart: int, low: Number, high: Number, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Fill the pixels ``first`` to ``last``, counted over the batch, with ``(x - middle) * factors + bias``.
+    """Fill the pixels ``first`` to ``last``, counted over the batch, with ``(x - middle) * factors + offsets``.
 
-    See ``panels.finish`` for what follows.
+    The numbers from ``bias`` to ``high`` say what becomes of these: see ``panels.Then``.
     """
     pixels, channels = x.shape[1:]
-    added = row_at(address_of(bias), channels)
+    then, added = (bias, residual, apart, low, high), row_at(address_of(offsets), channels)
     for begin in range(first, last, _PIXELS_PER_SUM):
         end = min(begin + _PIXELS_PER_SUM, last)
         for pixel in range(begin, end):
@@ -171,5 +171,5 @@ def _scale(
             filled = row_at(address_of(out) + 4 * pixel * channels, channels)
             for j in range(channels):
                 filled[j] = (row[j] - mean[j]) * factor[j] + added[j]
-        place, others = address_of(out) + 4 * begin * channels, residual + 4 * begin * apart if residual else 0
-        finish(place, channels, end - begin, channels, more, others, apart, low, high)
+        place = address_of(out) + 4 * begin * channels
+        finish(place, channels, end - begin, channels, from_place(then, begin, 0))

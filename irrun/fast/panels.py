@@ -20,12 +20,13 @@ __all__ = [
     "AS_THEY_ARE",
     "MAX_CACHED_ROWS",
     "MAX_SUMMED_ROWS",
-    "NO_MAXIMUM",
-    "NO_MINIMUM",
     "WIDTH",
     "Packed",
+    "Then",
     "after",
+    "area",
     "finish",
+    "from_place",
     "multiply_half",
     "multiply_panel",
     "multiply_panels",
@@ -47,19 +48,20 @@ def zero_panels(columns: int, depth: int, dtype: type) -> np.ndarray:
     return lasting_zeros((-(-columns // WIDTH), depth, WIDTH), dtype)
 
 
-NO_MINIMUM: Final = np.float32(-np.inf)
-NO_MAXIMUM: Final = np.float32(np.inf)
+_NO_MINIMUM: Final = np.float32(-np.inf)
+_NO_MAXIMUM: Final = np.float32(np.inf)
 
 Then = tuple[int, int, int, Number, Number]
-"""What becomes of results in a block: see ``block.multiply_block``."""
-AS_THEY_ARE: Final[Then] = (0, 0, 0, NO_MINIMUM, NO_MAXIMUM)
+"""What becomes of results, ``clamp(result + bias + residual)``: the address of the bias and of the residual, or 0; how
+many numbers apart the rows of the residual are; and the limits."""
+AS_THEY_ARE: Final[Then] = (0, 0, 0, _NO_MINIMUM, _NO_MAXIMUM)
 
 
 @contracted
-def rows_on(then: Then, count: int) -> Then:
-    """Return the same for the results of so many rows further on."""
+def from_place(then: Then, row: int, column: int) -> Then:
+    """Return the same for the results from a row and a column on."""
     bias, residual, apart, low, high = then
-    return bias, residual + 4 * count * apart if residual else 0, apart, low, high
+    return bias + 4 * column if bias else 0, residual + 4 * (row * apart + column) if residual else 0, apart, low, high
 
 
 @compiled
@@ -71,7 +73,7 @@ def multiply_panel(
     ahead, end = b + ldb, b + ldb + depth * panels.strides[1]
     while rows >= ROWS:
         multiply_block(ROWS, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead, then)
-        a, c, rows, then = a + 4 * ROWS * lda, c + 4 * ROWS * ldc, rows - ROWS, rows_on(then, ROWS)
+        a, c, rows, then = a + 4 * ROWS * lda, c + 4 * ROWS * ldc, rows - ROWS, from_place(then, ROWS, 0)
         ahead = min(ahead + CACHE_LINE_BYTES * depth, end)
     if rows == 1:
         multiply_block(1, VECTORS, panels, a, lda, b, ldb, c, ldc, depth, adds, ahead, then)
@@ -93,35 +95,29 @@ def multiply_half(
     """Multiply rows by the first half of a panel (see ``multiply_block``)."""
     while rows >= ROWS:
         multiply_block(ROWS, HALF, panels, a, lda, b, 0, c, ldc, depth, adds, b, then)
-        a, c, rows, then = a + 4 * ROWS * lda, c + 4 * ROWS * ldc, rows - ROWS, rows_on(then, ROWS)
+        a, c, rows, then = a + 4 * ROWS * lda, c + 4 * ROWS * ldc, rows - ROWS, from_place(then, ROWS, 0)
     for row in range(rows):
-        more = rows_on(then, row)
+        more = from_place(then, row, 0)
         multiply_block(1, HALF, panels, a + 4 * row * lda, lda, b, 0, c + 4 * row * ldc, ldc, depth, adds, b, more)
 
 
-def after(
-    epilogue: Epilogue | None, residual: np.ndarray | None, first: int
-) -> tuple[int, int, int, np.float32, np.float32]:
-    """Return the last arguments of ``multiply_panels`` for the columns of the constant matrix from ``first`` on.
+def after(epilogue: Epilogue | None, residual: np.ndarray | None, first: int) -> Then:
+    """Return what becomes of the results in the columns of the constant matrix from ``first`` on.
 
     ``residual`` has the shape of the product of these columns, and contiguous rows.
     """
     if epilogue is None:
-        return 0, 0, 0, NO_MINIMUM, NO_MAXIMUM
+        return AS_THEY_ARE
     bias = 0 if epilogue.bias is None else data_address(epilogue.bias) + 4 * first
     more, apart = (0, 0) if residual is None else (data_address(residual), residual.strides[0] // 4)
-    low, high = epilogue.limits or (NO_MINIMUM, NO_MAXIMUM)
+    low, high = epilogue.limits or (_NO_MINIMUM, _NO_MAXIMUM)
     return bias, more, apart, np.float32(low), np.float32(high)
 
 
 @contracted
-def finish(
-    place: int, step: int, rows: int, columns: int, bias: int, residual: int, apart: int, low: Number, high: Number
-) -> None:
-    """Replace results at an address, whose rows are ``step`` numbers apart, by ``clamp(result + bias + residual)``.
-
-    ``bias`` and ``residual`` are addresses, or 0. The rows of the residual are ``apart`` numbers apart.
-    """
+def finish(place: int, step: int, rows: int, columns: int, then: Then) -> None:
+    """Replace results at an address, whose rows are ``step`` numbers apart, by ``clamp(result + bias + residual)``."""
+    bias, residual, apart, low, high = then
     for i in range(rows):
         row = row_at(place + 4 * i * step, columns)
         if bias:
@@ -132,7 +128,7 @@ def finish(
             more = row_at(residual + 4 * i * apart, columns)
             for j in range(columns):
                 row[j] += more[j]
-        if low > NO_MINIMUM or high < NO_MAXIMUM:
+        if low > _NO_MINIMUM or high < _NO_MAXIMUM:
             for j in range(columns):  # NaN stays
                 least = low if row[j] < low else row[j]
                 row[j] = high if least > high else least
@@ -140,12 +136,11 @@ def finish(
 
 @compiled
 def multiply_panels(
-    a: np.ndarray, panels: np.ndarray, out: np.ndarray, first: int, bias: int = 0, residual: int = 0, apart: int = 0,
-    low: Number = NO_MINIMUM, high: Number = NO_MAXIMUM, keeps: bool = False,
-) -> None:  # fmt: skip
+    a: np.ndarray, panels: np.ndarray, out: np.ndarray, first: int, then: Then, keeps: bool = False
+) -> None:
     """Fill ``out`` with the product of ``a`` and panels of floats from the panel ``first`` on, or add it if ``keeps``.
 
-    See ``finish`` for what is then added to it, and for the limits.
+    Then the results become what ``then`` says.
     """
     rows, depth = a.shape
     columns = out.shape[1]
@@ -163,18 +158,15 @@ def multiply_panels(
                 b = address_of(panels) + (first + column // WIDTH) * ldb + begin * panels.strides[1]
                 c = address_of(out) + 4 * (top * ldc + column)
                 width = min(WIDTH, columns - column)
-                then = AS_THEY_ARE
-                if part == parts - 1:
-                    added, more = 4 * column, 4 * (top * apart + column)
-                    then = bias + added if bias else 0, residual + more if residual else 0, apart, low, high
+                own = from_place(then, top, column) if part == parts - 1 else AS_THEY_ARE
                 if height == 1 and column + 4 * WIDTH <= columns:
                     # a single row leaves registers for four panels, which are read from memory at the same time
-                    multiply_block(1, _FOUR_PANELS, panels, at, lda, b, ldb, c, ldc, end - begin, adds, b, then)
+                    multiply_block(1, _FOUR_PANELS, panels, at, lda, b, ldb, c, ldc, end - begin, adds, b, own)
                     width = 4 * WIDTH
                 elif width == WIDTH:
-                    multiply_panel(panels, at, lda, b, ldb, c, ldc, height, end - begin, adds, then)
+                    multiply_panel(panels, at, lda, b, ldb, c, ldc, height, end - begin, adds, own)
                 elif width == WIDTH // 2:
-                    multiply_half(panels, at, lda, b, c, ldc, height, end - begin, adds, then)
+                    multiply_half(panels, at, lda, b, c, ldc, height, end - begin, adds, own)
                 else:
                     for row in range(0, height, ROWS):
                         count = min(ROWS, height - row)
@@ -187,9 +179,17 @@ def multiply_panels(
                             for j in range(width):
                                 before = out[top + row + i, column + j] if adds else np.float32(0)
                                 out[top + row + i, column + j] = before + edge[i, j]
-                    bias_at, residual_at, _, lowest, highest = then
-                    finish(c, ldc, height, width, bias_at, residual_at, apart, lowest, highest)
+                    finish(c, ldc, height, width, own)
                 column += width
+
+
+@contracted
+def area(out: np.ndarray, by_rows: bool, first: int, last: int) -> tuple[int, int, int, int]:
+    """Return the rows and the columns of a part of a product: those from the first to before the second number.
+
+    A part is the rows ``first`` to ``last`` of ``out`` or, unless ``by_rows``, its columns ``first`` to ``last``.
+    """
+    return (first, last, 0, out.shape[1]) if by_rows else (0, len(out), first, last)
 
 
 @compiled
@@ -197,13 +197,13 @@ def multiply_part(
     a: np.ndarray, panels: np.ndarray, out: np.ndarray, panel: int, by_rows: bool, bias: int, residual: int, apart: int,
     low: Number, high: Number, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Fill the rows or columns of ``out`` from ``first`` to ``last``. See ``multiply_panels``."""
-    if by_rows:
-        more = residual + 4 * first * apart if residual else 0
-        multiply_panels(a[first:last], panels, out[first:last, :], panel, bias, more, apart, low, high)
-    else:
-        added, more = bias + 4 * first if bias else 0, residual + 4 * first if residual else 0
-        multiply_panels(a, panels, out[:, first:last], panel + first // WIDTH, added, more, apart, low, high)
+    """Fill the part of ``out`` from ``first`` to ``last`` (see ``area``), whose first column is that of ``panel``.
+
+    The numbers from ``bias`` to ``high`` say what becomes of the results: see ``Then``.
+    """
+    top, bottom, left, right = area(out, by_rows, first, last)
+    then = from_place((bias, residual, apart, low, high), top, left)
+    multiply_panels(a[top:bottom], panels, out[top:bottom, left:right], panel + left // WIDTH, then)
 
 
 class Packed(ConstantForm):

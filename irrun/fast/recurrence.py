@@ -19,7 +19,7 @@ from irrun.fast.functions import contracted, sigmoid, tanh
 from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import address_of, halves_at, words_at
 from irrun.fast.machine.processor import compiled
-from irrun.fast.panels import multiply_panels
+from irrun.fast.panels import AS_THEY_ARE, multiply_panels
 from irrun.fast.precision.bf16 import round_rows
 from irrun.fast.product import packed_matrix
 from irrun.kernels import recurrence as by_numpy
@@ -162,7 +162,7 @@ def _lstm(
     hidden, cells = states[0], states[1]
     for step in range(first, last):
         at = time - 1 - step if backwards else step
-        multiply_panels(_operand(hidden, pairs, rounds), panels, gates, 0)
+        multiply_panels(_operand(hidden, pairs, rounds), panels, gates, 0, AS_THEY_ARE)
         for i in range(batch):
             row, cell, after = gates[i], cells[i], hidden[i]
             forget, new, candidate, output = row[:n], row[n : 2 * n], row[2 * n : 3 * n], row[3 * n :]
@@ -188,13 +188,13 @@ def _gru(
     hidden = states[0]
     for step in range(first, last):
         at = time - 1 - step if backwards else step
-        multiply_panels(_operand(hidden, pairs, rounds), of_gates, gates, 0)
+        multiply_panels(_operand(hidden, pairs, rounds), of_gates, gates, 0, AS_THEY_ARE)
         for i in range(batch):
             _activate(gates[i], x[i, at, : 2 * n], 2 * n)
             reset, part, before = gates[i, n:], kept[i], hidden[i]
             for j in range(n):
                 part[j] = reset[j] * before[j]
-        multiply_panels(_operand(kept, pairs, rounds), of_hidden, news, 0)
+        multiply_panels(_operand(kept, pairs, rounds), of_hidden, news, 0, AS_THEY_ARE)
         for i in range(batch):
             _activate(news[i], x[i, at, 2 * n :], 0)
             _mix(hidden[i], news[i], gates[i, :n])
@@ -213,7 +213,7 @@ def _gru_linear(
     hidden = states[0]
     for step in range(first, last):
         at = time - 1 - step if backwards else step
-        multiply_panels(_operand(hidden, pairs, rounds), panels, gates, 0)
+        multiply_panels(_operand(hidden, pairs, rounds), panels, gates, 0, AS_THEY_ARE)
         for i in range(batch):
             _activate(gates[i, : 2 * n], x[i, at, : 2 * n], 2 * n)
             reset, new = gates[i, n : 2 * n], gates[i, 2 * n :]

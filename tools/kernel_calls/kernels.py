@@ -19,7 +19,7 @@ __all__ = ["function_of", "kernels", "needed", "reached", "watched"]
 
 _SHARING: Final = frozenset({"sharing._share", "sharing._take_parts", "sharing._watch", "windows.convolve_columns"})
 """What one thread alone does not call."""
-_DIGITS: Final = frozenset({"digits._multiply_part", "digits._multiply_rows", "digits.split_rows"})
+_DIGITS: Final = frozenset({"digits._multiply_part", "digits.split_rows"})
 """What nothing calls on a processor that has no instruction for four products of bytes."""
 _WIDENING: Final = frozenset({"windows.widen_bytes"})
 """What nothing calls on a processor that has one."""

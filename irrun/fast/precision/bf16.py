@@ -15,7 +15,7 @@ from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import address_of, halves_at, words_at
 from irrun.fast.machine.processor import compiled
-from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, multiply_panels, zero_panels
+from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, area, from_place, multiply_panels, zero_panels
 from irrun.fast.precision.pairs import GROUP, round_groups
 from irrun.kernels.cast import rounded_to_bf16
 
@@ -111,15 +111,14 @@ def multiply_rounded(
     a: np.ndarray, panels: np.ndarray, out: np.ndarray, panel: int, by_rows: bool, bias: int, residual: int, apart: int,
     low: Number, high: Number, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Round ``a``, and fill the rows or columns of ``out`` from ``first`` to ``last``. See ``panels.multiply_part``."""
-    begin, end = (first, last) if by_rows else (0, len(a))
-    left = 0 if by_rows else first
-    width = out.shape[1] if by_rows else last - first
+    """Round ``a``, and fill a part of ``out``: see ``panels.multiply_part``."""
+    begin, end, left, right = area(out, by_rows, first, last)
+    then = bias, residual, apart, low, high
     rounded = np.empty((min(MAX_CACHED_ROWS, end - begin), panels.shape[1]), np.float32)
     for top in range(begin, end, MAX_CACHED_ROWS):
         count = min(MAX_CACHED_ROWS, end - top)
         round_rows(address_of(a) + top * a.strides[0], a.strides[0] // 4, address_of(rounded), a.shape[1], 0, count)
         multiply_panels(
-            rounded[:count], panels, out[top : top + count, left : left + width], panel + left // WIDTH,
-            bias + 4 * left if bias else 0, residual + 4 * (top * apart + left) if residual else 0, apart, low, high,
+            rounded[:count], panels, out[top : top + count, left:right], panel + left // WIDTH,
+            from_place(then, top, left),
         )  # fmt: skip

@@ -21,7 +21,7 @@ from irrun.fast.integers.dots import BYTES, DOT
 from irrun.fast.machine.late import array_at, cgutils, emitted, ir, types
 from irrun.fast.machine.memory import address_of, row_at, words_at
 from irrun.fast.machine.processor import VECTOR, compiled
-from irrun.fast.panels import WIDTH, finish
+from irrun.fast.panels import WIDTH, area, finish, from_place
 from irrun.fast.precision.codes_block import multiply_quantized
 from irrun.fast.precision.i8 import QuantizedCodes
 from irrun.fast.precision.quantizing import largest_bits
@@ -196,7 +196,7 @@ def _multiply_plainly(
     a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, panel: int, first: int,
     last: int,
 ) -> None:  # fmt: skip
-    """Fill the columns ``first`` to ``last`` of a row of a product: see ``_multiply_rows``. It takes long."""
+    """Fill the columns ``first`` to ``last`` of a row of a product: see ``_multiply_part``. It takes long."""
     depth, words, groups = a.size, panels.shape[1], scales.shape[1]
     share = depth // words
     for column in range(first, last):
@@ -217,26 +217,26 @@ _UNSIGNED: Final = DOT is not None and not DOT.offset
 
 
 @compiled
-def _multiply_rows(
-    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, panel: int, size: int,
-    bias: int, residual: int, apart: int, low: Number, high: Number, first: int, last: int,
+def _multiply_part(
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, sizes: np.ndarray, out: np.ndarray,
+    panel: int, by_rows: bool, bias: int, residual: int, apart: int, low: Number, high: Number, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Fill the columns ``first`` to ``last`` of ``out``, whose first column is that of the panel ``panel``."""
-    rows, depth = a.shape
-    groups = scales.shape[1]
-    parts = depth // groups // size
-    most = min(rows, _MAX_ROWS)
+    """Fill a part of ``out``: see ``panels.multiply_part``. ``sizes[0]`` numbers of a row have one unit."""
+    begin, end, left, right = area(out, by_rows, first, last)
+    depth, groups, size = a.shape[1], scales.shape[1], sizes[0]
+    parts, then = depth // groups // size, (bias, residual, apart, low, high)
+    most = min(end - begin, _MAX_ROWS)
     threes = MAX_THREES * most
     digits = np.empty((DIGITS * threes, depth), np.int8)
     units = np.empty((DIGITS * threes, groups * parts), np.float32)
     sums, rows_of = np.empty((DIGITS * threes, groups), np.float32), np.empty(threes, np.int64)
     found = np.empty((_TWO_ROWS, WIDTH), np.float32)
     ldb = panels.strides[0]
-    for top in range(0, rows, most):
-        height = min(most, rows - top)
+    for top in range(begin, end, most):
+        height = min(most, end - top)
         count = split_rows(a[top : top + height], digits, units, sums, rows_of, size)
-        for column in range(first, last, WIDTH):
-            number, width = panel + column // WIDTH, min(WIDTH, last - column)
+        for column in range(left, right, WIDTH):
+            number, width = panel + column // WIDTH, min(WIDTH, right - column)
             b = address_of(panels) + number * ldb
             shifts = address_of(zeros) + number * zeros.strides[0]
             factors = address_of(scales) + number * scales.strides[0]
@@ -258,9 +258,9 @@ def _multiply_rows(
                 for i in range(some):
                     row = rows_of[three + i]
                     filled = row_at(address_of(out) + (top + row) * out.strides[0] + 4 * column, width)
-                    begin = c + 4 * DIGITS * i * WIDTH
+                    source = c + 4 * DIGITS * i * WIDTH
                     highest, middle, lowest = (
-                        row_at(begin, width), row_at(begin + 4 * WIDTH, width), row_at(begin + 8 * WIDTH, width)
+                        row_at(source, width), row_at(source + 4 * WIDTH, width), row_at(source + 8 * WIDTH, width)
                     )  # fmt: skip
                     if three + i > 0 and rows_of[three + i - 1] == row:
                         for j in range(width):
@@ -270,33 +270,13 @@ def _multiply_rows(
                             filled[j] = highest[j] + (middle[j] + lowest[j])
         three = 0
         for row in range(height):
-            begin = three
-            while three < count and rows_of[three] == row:
-                three += 1
-            if three == begin:
-                _multiply_plainly(a[top + row], panels, zeros, scales, out[top + row], panel, first, last)
-    finish(
-        address_of(out) + 4 * first, out.strides[0] // 4, rows, last - first, bias + 4 * first if bias else 0,
-        residual + 4 * first if residual else 0, apart, low, high,
-    )  # fmt: skip
-
-
-@compiled
-def _multiply_part(
-    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, size: np.ndarray, out: np.ndarray,
-    panel: int, by_rows: bool, bias: int, residual: int, apart: int, low: Number, high: Number, first: int, last: int,
-) -> None:  # fmt: skip
-    """Fill the rows or columns of ``out`` from ``first`` to ``last``. See ``panels.multiply_part``."""
-    if by_rows:
-        more = residual + 4 * first * apart if residual else 0
-        _multiply_rows(
-            a[first:last], panels, zeros, scales, out[first:last], panel, size[0], bias, more, apart, low, high, 0,
-            out.shape[1],
-        )  # fmt: skip
-    else:
-        _multiply_rows(
-            a, panels, zeros, scales, out, panel, size[0], bias, residual, apart, low, high, first, last
-        )  # fmt: skip
+            if three < count and rows_of[three] == row:
+                while three < count and rows_of[three] == row:
+                    three += 1
+            else:
+                _multiply_plainly(a[top + row], panels, zeros, scales, out[top + row], panel, left, right)
+    place = address_of(out) + begin * out.strides[0] + 4 * left
+    finish(place, out.strides[0] // 4, end - begin, right - left, from_place(then, begin, left))
 
 
 class DigitCodes(QuantizedCodes):

@@ -17,7 +17,7 @@ from irrun.fast.functions import Number
 from irrun.fast.integers.dots import BYTES, DOT
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, compiled
-from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, finish, zero_panels
+from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, area, finish, from_place, zero_panels
 from irrun.fast.precision.codes_block import multiply_quantized
 from irrun.fast.precision.quantizing import quantize_rows
 from irrun.opdef import Stored
@@ -30,30 +30,30 @@ _WORD: Final[Mapping[int, int]] = {8: BYTES, 4: 2 * BYTES}
 
 
 @compiled
-def _multiply_rows(
-    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, panel: int, size: int,
-    bias: int, residual: int, apart: int, low: Number, high: Number, first: int, last: int,
+def _multiply_part(
+    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, sizes: np.ndarray, out: np.ndarray,
+    panel: int, by_rows: bool, bias: int, residual: int, apart: int, low: Number, high: Number, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Fill the columns ``first`` to ``last`` of ``out``, whose first column is that of the panel ``panel``."""
-    rows, depth = a.shape
-    groups = scales.shape[1]
-    parts = depth // groups // size
-    high_rows = min(rows, MAX_CACHED_ROWS)
-    codes = np.empty((high_rows, depth), np.int8)
-    units = np.empty((high_rows, groups * parts), np.float32)
-    sums = np.empty((high_rows, groups), np.float32)
-    powers = np.empty(high_rows, np.float32)
+    """Fill a part of ``out``: see ``panels.multiply_part``. ``sizes[0]`` numbers of a row have one unit."""
+    begin, end, left, right = area(out, by_rows, first, last)
+    depth, groups, size = a.shape[1], scales.shape[1], sizes[0]
+    parts, then = depth // groups // size, (bias, residual, apart, low, high)
+    most = min(end - begin, MAX_CACHED_ROWS)
+    codes = np.empty((most, depth), np.int8)
+    units = np.empty((most, groups * parts), np.float32)
+    sums = np.empty((most, groups), np.float32)
+    powers = np.empty(most, np.float32)
     edge = np.empty((ROWS, WIDTH), np.float32)
     ldb = panels.strides[0]
-    for top in range(0, rows, MAX_CACHED_ROWS):
-        height = min(MAX_CACHED_ROWS, rows - top)
+    for top in range(begin, end, MAX_CACHED_ROWS):
+        height = min(MAX_CACHED_ROWS, end - top)
         quantize_rows(a[top : top + height], codes, units, sums, powers, size)
-        for column in range(first, last, WIDTH):
+        for column in range(left, right, WIDTH):
             at = panel + column // WIDTH
             b = address_of(panels) + at * ldb
             shifts = address_of(zeros) + at * zeros.strides[0]
             factors = address_of(scales) + at * scales.strides[0]
-            width = min(WIDTH, last - column)
+            width = min(WIDTH, right - column)
             is_whole = width == WIDTH
             for row in range(0, height, ROWS):
                 some = min(ROWS, height - row)
@@ -95,28 +95,7 @@ def _multiply_rows(
                     if powers[row + i] > 1:
                         for j in range(width):
                             out[top + row + i, column + j] *= powers[row + i]
-                more = residual + 4 * ((top + row) * apart + column) if residual else 0
-                finish(
-                    place, out.strides[0] // 4, some, width, bias + 4 * column if bias else 0, more, apart, low, high
-                )  # fmt: skip
-
-
-@compiled
-def _multiply_part(
-    a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, size: np.ndarray, out: np.ndarray,
-    panel: int, by_rows: bool, bias: int, residual: int, apart: int, low: Number, high: Number, first: int, last: int,
-) -> None:  # fmt: skip
-    """Fill the rows or columns of ``out`` from ``first`` to ``last``. See ``panels.multiply_part``."""
-    if by_rows:
-        more = residual + 4 * first * apart if residual else 0
-        _multiply_rows(
-            a[first:last], panels, zeros, scales, out[first:last], panel, size[0], bias, more, apart, low, high, 0,
-            out.shape[1],
-        )  # fmt: skip
-    else:
-        _multiply_rows(
-            a, panels, zeros, scales, out, panel, size[0], bias, residual, apart, low, high, first, last
-        )  # fmt: skip
+                finish(place, out.strides[0] // 4, some, width, from_place(then, top + row, column))
 
 
 @compiled
