@@ -36,7 +36,7 @@ LONG_SIGNATURES: Final = {
     "irrun/fast/block.py _codes": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/block.py _multiply_codes": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/codes.py _multiply_part": "machine code: an entry takes only arrays and numbers",
-    "irrun/fast/convolution/sequences.py _pad": "machine code: an entry takes only arrays and numbers",
+    "irrun/fast/convolution/copies.py _pad": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/convolution/table_block.py _find_taps": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/convolution/window_block.py _window_block": "emits LLVM code: each argument is a value in a register",
     "irrun/fast/convolution/windows.py convolve": "machine code: an entry takes only arrays and numbers",

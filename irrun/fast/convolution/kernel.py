@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from irrun.fast.convolution.bands import Stage, chained
+from irrun.fast.convolution.bands import chained
+from irrun.fast.convolution.stage import Stage
 from irrun.fast.convolution.window_block import ADDED, ADDED_ROUNDED
 from irrun.kernels.blocks import changing
 from irrun.kernels.convolution.planes import Filters, limit_of
@@ -16,7 +17,7 @@ from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.threads import shared
 from irrun.opdef import Calls, Epilogue, Joins, Kernel, OnTileReady, Packing, ignore_tile
 
-__all__ = ["After", "Method"]
+__all__ = ["After", "Arrays", "Method"]
 
 _NO_NUMBERS: Final = np.empty(0, np.float32)
 
@@ -40,6 +41,15 @@ class After(NamedTuple):
         return After(bias, limits, (ADDED_ROUNDED if epilogue.rounds else ADDED) if epilogue.residual else 0)
 
 
+class Arrays(NamedTuple):
+    """The arrays of a call, all of them contiguous."""
+
+    data: Sequence[np.ndarray]
+    """The data, in as many ``parts`` as its method reads."""
+    residual: np.ndarray | None
+    out: np.ndarray
+
+
 class Method:
     """A convolution of data of a known geometry."""
 
@@ -48,24 +58,17 @@ class Method:
     """The bytes of the filters, as the method holds them."""
     parts: int = 1
     """How many inputs hold the data, each of them some of its channels."""
-    in_calls: bool = True
-    """Whether ``calls`` computes all of it. ``spare_bytes`` and ``checked`` are those of ``Joins`` then."""
     spare_bytes: int = 0
     checked: bool = False
+    """See ``Joins``, also for ``spare_bytes``."""
 
     def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int) -> None:
         self.axes, self.shape = axes, (batch, axes[0].out, axes[1].out, filters.groups * filters.outs)
         self.flops = 2 * filters.size * math.prod(self.shape[:3])
         self.limit = limit_of(filters.source)
 
-    def fill(
-        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: After,
-        on_tile_ready: OnTileReady,
-    ) -> None:  # fmt: skip
-        """Fill ``out`` with the convolution and what comes ``after`` it. All arrays are contiguous.
-
-        Tiles of ``out`` are reported to ``on_tile_ready``.
-        """
+    def fill(self, arrays: Arrays, after: After, on_tile_ready: OnTileReady) -> None:
+        """Fill ``arrays.out`` with the convolution and what comes ``after`` it, and report its tiles."""
         raise NotImplementedError
 
     def kernel(self, epilogue: Epilogue | None = None) -> Kernel:
@@ -73,26 +76,26 @@ class Method:
         after = After.of(epilogue)
         change, row = (None, False) if epilogue is None else (epilogue.change, epilogue.row)
 
+        def known(inputs: Sequence[np.ndarray], out: np.ndarray) -> Arrays:
+            data = [np.ascontiguousarray(array) for array in inputs[: self.parts]]
+            return Arrays(data, np.ascontiguousarray(inputs[self.parts + 1]) if after.adds else None, out)
+
         def call(
-            *arrays: np.ndarray, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
+            *inputs: np.ndarray, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
         ) -> np.ndarray:  # fmt: skip
             whole = np.empty(self.shape, np.float32) if out is None else out
-            data = [np.ascontiguousarray(array) for array in arrays[: self.parts]]
-            more = np.ascontiguousarray(arrays[self.parts + 1]) if after.adds else None
             if not whole.size:
                 return whole
             # without Python between them, threads compute the convolution, and then what follows
             apart = on_tile_ready is ignore_tile and shared(self.flops, natively=True)
             report = on_tile_ready if apart else changing(change, whole, on_tile_ready)
-            self.fill(data, whole, more, after, report)
+            self.fill(known(inputs, whole), after, report)
             if apart and change is not None:
                 change(whole)
             return whole
 
-        def in_turn(*arrays: np.ndarray, out: np.ndarray, spare: np.ndarray) -> Calls:
-            data = [np.ascontiguousarray(array) for array in arrays[: self.parts]]
-            more = np.ascontiguousarray(arrays[self.parts + 1]) if after.adds else None
-            calls = self.calls(data, out, more, after, spare)
+        def in_turn(*inputs: np.ndarray, out: np.ndarray, spare: np.ndarray) -> Calls:
+            calls = self.calls(known(inputs, out), after, spare)
             return calls if change is None else [*calls, *change.calls(out.reshape(-1, out.shape[-1]))]
 
         return Kernel(
@@ -107,17 +110,14 @@ class Method:
                 chain=chained,
                 in_parts=self.in_parts,
                 stages=() if change is not None or row else self.stages(after),
-                calls=in_turn if self.in_calls else None,
+                calls=in_turn,
                 spare_bytes=self.spare_bytes,
                 checked=self.checked,
             ),
         )
 
-    def calls(
-        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: After,
-        spare: np.ndarray,
-    ) -> Calls:  # fmt: skip
-        """Return the calls that do what ``fill`` does, if ``in_calls``: see ``Joins.calls``."""
+    def calls(self, arrays: Arrays, after: After, spare: np.ndarray) -> Calls:
+        """Return the calls that do what ``fill`` does: see ``Joins.calls``."""
         raise NotImplementedError
 
     def stages(self, after: After) -> tuple[Stage, ...]:

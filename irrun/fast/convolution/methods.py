@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
-from irrun.fast.convolution.bands import Stage
-from irrun.fast.convolution.kernel import After, Method
+from irrun.fast.convolution.copies import padding, rounding
+from irrun.fast.convolution.kernel import After, Arrays, Method
+from irrun.fast.convolution.stage import Stage
 from irrun.fast.convolution.window_block import in_pairs
 from irrun.fast.convolution.windows import call_of, convolution_of, geometry_of
 from irrun.fast.convolution.winograd import Winograd, tile_of
 from irrun.fast.machine.memory import data_address
 from irrun.fast.machine.sharing import share_call
 from irrun.fast.panels import WIDTH
-from irrun.fast.precision.bf16 import round_rows, rounded_panels, words
+from irrun.fast.precision.bf16 import rounded_panels, words
 from irrun.fast.product import PackedMatrix
 from irrun.kernels.blocks import each_block, scratch
 from irrun.kernels.cast import rounded_to_bf16
-from irrun.kernels.convolution.channels_last import with_pads
 from irrun.kernels.convolution.planes import Filters
 from irrun.kernels.convolution.transposed import phases
 from irrun.kernels.convolution.windows import Axis
@@ -104,41 +103,32 @@ class _Phase:
     windows: tuple[int, int]
     """The number of windows along rows and columns."""
 
-    def fill(
-        self, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, after: After,
-        index: Index,
-    ) -> None:  # fmt: skip
-        """Fill the windows at ``index`` (images, rows of windows). For the other arguments, see ``Method.fill``."""
+    def fill(self, groups: int, data: np.ndarray, arrays: Arrays, after: After, index: Index) -> None:
+        """Fill the windows at ``index`` (images, rows of windows). See ``in_call`` for the other arguments."""
         (images, rows), (high, broad) = index, self.windows
         first = (images.start * high + min(rows.start, high)) * broad
         last = ((images.stop - 1) * high + min(rows.stop, high)) * broad
-        function, arguments = self._call(groups, data, out, residual, after)
+        function, arguments = self._convolution(groups, data, arrays, after)
         function(*arguments, first, last)
 
-    def fill_all(
-        self, work: int, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, after: After,
-    ) -> None:  # fmt: skip
-        """Fill all windows, which takes so much ``work``. For the other arguments, see ``Method.fill``."""
-        share_call(self.in_call(groups, data, out, residual, after), work)
-
-    def in_call(
-        self, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, after: After
-    ) -> Call:  # fmt: skip
-        """Return the call that fills all windows. For the arguments, see ``Method.fill``."""
-        function, arguments = self._call(groups, data, out, residual, after)
+    def in_call(self, groups: int, data: np.ndarray, arrays: Arrays, after: After) -> Call:
+        """Return the call that fills all windows of ``arrays.out``. ``data`` is that of the arrays, or a copy of it."""
+        function, arguments = self._convolution(groups, data, arrays, after)
         return call_of(function, arguments, len(data) * math.prod(self.windows))
 
-    def _call(
-        self, groups: int, data: np.ndarray, out: np.ndarray, residual: np.ndarray | None, after: After,
-    ) -> Any:  # fmt: skip
-        bias, limits, adds = after
-        return convolution_of(
-            data, self.filters.panels, bias, residual, out, self.geometry, groups, self.depth, limits, adds
-        )
+    def _convolution(self, groups: int, data: np.ndarray, arrays: Arrays, after: After) -> Any:
+        (_, residual, out), (bias, limits, adds), panels = arrays, after, self.filters.panels
+        return convolution_of(data, panels, bias, residual, out, self.geometry, groups, self.depth, limits, adds)
 
 
 class _Direct(Method):
-    """A convolution computed from the data as it is: as a matrix product, or channel by channel."""
+    """A convolution computed from the data as it is: as a matrix product, or channel by channel.
+
+    The data is copied first if it is rounded to bf16, or if the taps of a row are joined and some see pads.
+    """
+
+    padded: tuple[Axis, ...] = ()
+    """The windows along rows and columns of the data, if its copy has pads."""
 
     def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operands) -> None:
         super().__init__(filters, axes, batch)
@@ -146,84 +136,74 @@ class _Direct(Method):
         packed, depth, (rows, line) = self.form.of(filters.source), self.depth, axes
         # the taps of a row are one after the other in memory
         is_narrow = filters.groups == 1 and filters.ins <= _MAX_JOINED_CHANNELS and not self.rounded
-        self.joins = is_narrow and line.kernel > 1 and line.dilation == 1
-        if self.joins:
+        if is_narrow and line.kernel > 1 and line.dilation == 1:
             depth *= line.kernel
-            rows, line = (replace(axis, begin=0, end=0, size=axis.reach) for axis in axes)
+            if any(axis.begin or axis.reach > axis.size for axis in axes):
+                self.padded = axes
+                rows, line = (replace(axis, begin=0, end=0, size=axis.reach) for axis in axes)
             line = replace(line, kernel=1)
-        self.groups, self.step, self.seen, self.in_calls = filters.groups, 1, (rows, line), not self.joins
+        self.groups, self.step, self.seen = filters.groups, 1, (rows, line)
         self.phases = [_Phase(packed, depth, geometry_of(rows, line), (rows.out, line.out))]
         self.packed = packed.panels.nbytes
-        self.rounds_in(batch, axes[0].size, axes[1].size)
+        self.copies(batch, rows.size, line.size)
 
     def rounds(self, filters: Filters, precision: Operands) -> None:
         """Set what depends on the precision of data and filters."""
         alone, rounds = filters.groups > 1 and filters.ins == filters.outs == 1, precision == "bf16"
         self.sections = 1 if alone else filters.groups
         """The groups of channels that are rounded apart from each other."""
-        self.rounded = filters.groups * filters.ins // self.sections if rounds else 0
+        each = filters.groups * filters.ins // self.sections
+        self.rounded, self.pixel = each if rounds else 0, self.sections * (words(each) if rounds else each)
         self.form = _RoundedFilters if rounds else PackedFilters
         self.depth = 0 if alone else words(filters.ins) if rounds else filters.ins
         self.name = ("compiled depthwise" if alone else "compiled") + (" in bf16" if rounds else "")
 
-    def rounds_in(self, *pixels: int) -> None:
-        """Set the bytes of the rounded data, which has so many images, rows and columns."""
-        self.spare_bytes = 4 * math.prod(pixels) * self.sections * words(self.rounded) if self.rounded else 0
+    def copies(self, *pixels: int) -> None:
+        """Set the shape of the copy of the data, which has so many images, rows and columns, and its bytes."""
+        self.copy_shape = *pixels, self.pixel
+        self.spare_bytes = 4 * math.prod(self.copy_shape) if self.rounded or self.padded else 0
 
-    def calls(
-        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: After,
-        spare: np.ndarray,
-    ) -> Calls:  # fmt: skip
-        (seen,) = data
-        before: list[Call] = []
-        if self.rounded:
-            rounded = spare.view(np.float32).reshape(*seen.shape[:3], -1)
-            before.append(_rounding(seen, rounded, self.rounded))
-            seen = rounded
-        return before + [phase.in_call(self.groups, seen, out, residual, after) for phase in self.phases]
+    def before(self, data: np.ndarray, spare: np.ndarray) -> tuple[Calls, np.ndarray]:
+        """Return the calls that copy the data to ``spare``, and what the windows see: the copy, or the data."""
+        if not self.spare_bytes:
+            return [], data
+        places = data_address(data), data_address(spare)
+        call = (
+            rounding(*places, data.size // self.rounded, self.rounded)
+            if self.rounded
+            else padding(*places, self.padded, len(data), self.pixel)
+        )
+        return [call], spare.view(np.float32).reshape(self.copy_shape)
+
+    def calls(self, arrays: Arrays, after: After, spare: np.ndarray) -> Calls:
+        calls, seen = self.before(arrays.data[0], spare)
+        return [*calls, *(phase.in_call(self.groups, seen, arrays, after) for phase in self.phases)]
 
     def stages(self, after: After) -> tuple[Stage, ...]:
-        (phase,), padded = self.phases, self.axes if self.joins else ()
-        panels, channels = phase.filters.panels, self.shape[3]
-        return (Stage(self.seen, panels, self.groups, phase.depth, channels, *after, self.rounded, padded),)
+        (phase,), channels = self.phases, self.shape[3]
+        own = phase.filters.panels, self.groups, phase.depth, self.pixel, channels
+        return (Stage(self.seen, *own, *after, self.rounded, self.sections, self.padded),)
 
-    def fill(
-        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: After,
-        on_tile_ready: OnTileReady,
-    ) -> None:  # fmt: skip
-        (batch, high, broad, channels), step, (seen,) = out.shape, self.step, data
-        seen = with_pads(seen, *self.axes) if self.joins else seen
-        seen = _in_bf16(seen, self.sections, self.rounded) if self.rounded else seen
+    def fill(self, arrays: Arrays, after: After, on_tile_ready: OnTileReady) -> None:
+        (data,), (batch, high, broad, channels), step = arrays.data, arrays.out.shape, self.step
+        calls, seen = self.before(data, scratch(0, np.dtype(np.uint8), self.spare_bytes))
+        for call in calls:
+            share_call(call, data.size)
 
         def part(index: Index) -> None:
             for phase in self.phases:
-                phase.fill(self.groups, seen, out, residual, after, index)
+                phase.fill(self.groups, seen, arrays, after, index)
             images, rows = index
             lines = slice(rows.start * step, min(rows.stop * step, high))
             on_tile_ready((images, lines, slice(0, broad), slice(0, channels)))
 
         if on_tile_ready is ignore_tile:
             for phase in self.phases:
-                work = self.flops // len(self.phases)
-                phase.fill_all(work, self.groups, seen, out, residual, after)
+                share_call(phase.in_call(self.groups, seen, arrays, after), self.flops // len(self.phases))
             return
-        count = -(-high // step)
-        size = step * broad * channels * out.itemsize
+        count, pixel = -(-high // step), channels * arrays.out.itemsize
         least = max(_MIN_PART_WINDOWS, min(_ENOUGH_PART_WINDOWS, batch * count * broad // threads()))
-        each_block(part, (batch, count), size, self.limit, work=self.flops, least=least * channels * out.itemsize)
-
-
-def _in_bf16(data: np.ndarray, groups: int, ins: int) -> np.ndarray:
-    """Return channels-last data with ``groups`` times ``ins`` channels rounded to bf16: see ``precision.bf16``."""
-    seen = np.ascontiguousarray(data)
-    rounded = scratch(0, data.dtype, *seen.shape[:3], groups * words(ins))
-    share_call(_rounding(seen, rounded, ins), seen.size)
-    return rounded
-
-
-def _rounding(data: np.ndarray, rounded: np.ndarray, ins: int) -> Call:
-    """Return the call that rounds contiguous data, in rows of ``ins`` numbers, to bf16."""
-    return Call(round_rows, (data_address(data), ins, data_address(rounded), ins), data.size // ins)
+        each_block(part, (batch, count), step * broad * pixel, self.limit, work=self.flops, least=least * pixel)
 
 
 _MIN_PART_WINDOWS: Final = 16
@@ -240,7 +220,7 @@ class _Transposed(_Direct):
         self.rounds(filters, precision)
         self.shape = batch, axes[0].size, axes[1].size, filters.groups * filters.outs
         self.flops = 2 * filters.size * math.prod((batch, *(axis.out for axis in axes)))
-        self.joins, self.groups, self.step = False, filters.groups, axes[0].stride
+        self.groups, self.step = filters.groups, axes[0].stride
         steps = axes[0].stride, axes[1].stride
         self.phases: list[_Phase] = []
         for phase in phases(axes):
@@ -249,7 +229,7 @@ class _Transposed(_Direct):
             geometry = geometry_of(rows, line, steps, (top, left))
             self.phases.append(_Phase(packed, self.depth, geometry, (rows.out, line.out)))
         self.packed = sum(phase.filters.panels.nbytes for phase in self.phases)
-        self.rounds_in(batch, axes[0].out, axes[1].out)
+        self.copies(batch, axes[0].out, axes[1].out)
 
     def stages(self, after: After) -> tuple[Stage, ...]:
         return ()

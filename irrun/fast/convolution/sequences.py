@@ -11,15 +11,13 @@ from typing import Final
 
 import numpy as np
 
-from irrun.fast.convolution.bands import Stage
+from irrun.fast.convolution.copies import padding, rounding
+from irrun.fast.convolution.stage import Stage
 from irrun.fast.convolution.window_block import ADDED_IN_BF16, ADDED_ROUNDED
 from irrun.fast.convolution.windows import call_of, convolve, convolve_depthwise, geometry_of
-from irrun.fast.functions import contracted
-from irrun.fast.machine.late import array_at
-from irrun.fast.machine.memory import data_address, floats_at, lent
-from irrun.fast.machine.processor import compiled
+from irrun.fast.machine.memory import data_address, lent
 from irrun.fast.machine.sharing import InTurn
-from irrun.fast.precision.bf16 import round_rows, words
+from irrun.fast.precision.bf16 import words
 from irrun.kernels.blocks import placed, scratch
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Call, Calls, Joins, Kernel, Packing
@@ -47,9 +45,8 @@ class Member:
 
 
 _ROUNDS, _PADS, _PADS_PLANES = range(3)
-"""A part without panels rounds its data to bf16, or it copies the data with pads; its channels are then the last or the
-first axis."""
-_NO_PANELS: Final = np.empty((0, 0, 0), np.float32)
+"""What a copy of the data of a member is: rounded to bf16, or with pads; the channels of the data are then the last or
+the first axis."""
 
 
 def sequence(members: Sequence[Member], batch: int, flops: int, inputs: int, filters: tuple[int, ...]) -> Kernel:
@@ -108,16 +105,12 @@ def _call(part: _Part, geometry: np.ndarray, batch: int, places: Sequence[int]) 
     stage = part.stage
     (rows, line), panels, outs = stage.axes, stage.panels, stage.channels
     windows, pixels = batch * rows.out * line.out, (batch, rows.out, line.out, outs)
-    if part.form == _ROUNDS:
-        assert part.out is not None
-        count = stage.depth
-        return Call(round_rows, (places[part.data], count, places[part.out], count), windows * stage.groups)
     if part.form is not None:
         assert part.out is not None
-        sizes = rows.size, line.size, rows.out, line.out, rows.begin, line.begin
-        return Call(
-            _pad, (places[part.data], part.form == _PADS_PLANES, places[part.out], stage.depth, *sizes), windows
-        )
+        source, target = places[part.data], places[part.out]
+        if part.form == _ROUNDS:
+            return rounding(source, target, batch * rows.size * line.size * stage.sections, stage.rounded)
+        return padding(source, target, stage.padded, batch, stage.pixel, part.form == _PADS_PLANES)
     keeps, rounded = part.out is not None, 0 if part.rounded is None else places[part.rounded]
     data = lent(places[part.data], (batch, rows.size, line.size, stage.pixel))
     out = lent(rounded if part.out is None else places[part.out], pixels)
@@ -130,7 +123,7 @@ def _call(part: _Part, geometry: np.ndarray, batch: int, places: Sequence[int]) 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """A member, or what rounds or pads its data, with the numbers of the values that it reads and writes.
+    """A member, or the copy of its data, with the numbers of the values that it reads and writes.
 
     Values from 0 on are between the members, and the last one is the result. Those below 0 are inputs of the kernel.
     """
@@ -145,7 +138,7 @@ class _Part:
     rounded: int | None
     """The result in bf16, or None."""
     form: int | None = None
-    """What a part without panels does: ``_ROUNDS``, ``_PADS`` or ``_PADS_PLANES``."""
+    """None for the member itself. For a copy: ``_ROUNDS``, ``_PADS`` or ``_PADS_PLANES``."""
 
 
 def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
@@ -171,11 +164,11 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
         if rounds:
             data = rounded[member.data]
         elif stage.rounded or stage.padded:
-            key = member.data, stage.parts, stage.padded
+            key = member.data, stage.sections, stage.padded
             if key not in apart:
                 apart[key] = len(sizes)
                 form = _ROUNDS if stage.rounded else _PADS_PLANES if member.planes else _PADS
-                parts.append(_Part(_before(stage), data, None, 0, len(sizes), None, form))
+                parts.append(_Part(stage, data, None, 0, len(sizes), None, form))
                 sizes.append(stage.axes[0].size * stage.axes[1].size * stage.pixel)
             data = apart[key]
         if n in halved:
@@ -202,16 +195,6 @@ def _adds(member: Member) -> int:
     return ADDED_IN_BF16 if member.stage.adds == ADDED_ROUNDED and member.residual >= 0 else member.stage.adds
 
 
-def _before(stage: Stage) -> Stage:
-    """Return the stage that rounds or pads the data of another one. Its depth is the channels of a group."""
-    rows, line = (
-        Axis(axis.size, 1, 1, 1, axis.begin if stage.padded else 0, 0, seen.size)
-        for axis, seen in zip(stage.padded or stage.axes, stage.axes)
-    )
-    nothing, depth = np.empty(0, np.float32), stage.rounded or stage.pixel
-    return Stage((rows, line), _NO_PANELS, stage.parts, depth, stage.pixel, nothing, nothing, 0)
-
-
 def _places(parts: Sequence[_Part], sizes: Sequence[int]) -> tuple[list[int], int]:
     """Return where each value between the parts begins in the memory that they share, and its size, in floats."""
     first: dict[int | None, int] = {}
@@ -220,49 +203,3 @@ def _places(parts: Sequence[_Part], sizes: Sequence[int]) -> tuple[list[int], in
         first |= dict.fromkeys((part.out, part.rounded), number)
         last |= dict.fromkeys((part.data, part.residual, part.out, part.rounded), number)
     return placed([(size, first[value], last[value]) for value, size in enumerate(sizes)])
-
-
-@compiled
-def _pad(
-    data: int, planes: bool, out: int, count: int, rows: int, columns: int, high: int, broad: int, top: int, left: int,
-    first: int, last: int,
-) -> None:  # fmt: skip
-    """Fill the pixels from ``first`` to ``last`` of padded images of ``count`` channels with data, or with zeros.
-
-    ``data`` and ``out`` are addresses. The images have so many ``rows`` and ``columns``, and ``high`` by ``broad``
-    pixels with pads. If the data has ``planes``, its channels are its first axis.
-    """
-    size, position = rows * columns, first
-    while position < last:
-        line, begin = divmod(position, broad)
-        image, y = divmod(line, high)
-        end = min(broad, begin + last - position)
-        from_x, to_x = end, end
-        if 0 <= y - top < rows:
-            from_x = min(max(begin, left), end)
-            to_x = max(min(end, left + columns), from_x)
-        pixels = array_at(floats_at(out + 4 * count * line * broad), count * broad)
-        pixels[count * begin : count * from_x] = 0
-        pixels[count * to_x : count * end] = 0
-        inner, seen = pixels[count * from_x : count * to_x], (y - top) * columns + from_x - left
-        if planes:
-            _interleave(data + 4 * (image * count * size + seen), size, inner, count)
-        else:
-            inner[:] = array_at(floats_at(data + 4 * count * (image * size + seen)), inner.size)
-        position += end - begin
-
-
-@contracted
-def _interleave(source: int, apart: int, target: np.ndarray, count: int) -> None:
-    """Fill ``target`` f32 [pixels * count] with pixels. At ``source``, the channels are ``apart`` numbers apart."""
-    pixels = target.size // count
-    if count == 3:
-        one, two = array_at(floats_at(source), pixels), array_at(floats_at(source + 4 * apart), pixels)
-        three = array_at(floats_at(source + 8 * apart), pixels)
-        for n in range(pixels):
-            target[3 * n], target[3 * n + 1], target[3 * n + 2] = one[n], two[n], three[n]
-        return
-    for k in range(count):
-        plane = array_at(floats_at(source + 4 * k * apart), pixels)
-        for n in range(pixels):
-            target[n * count + k] = plane[n]

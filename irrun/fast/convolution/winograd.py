@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.base.memory import lasting_zeros
-from irrun.fast.convolution.kernel import After, Method
+from irrun.fast.convolution.kernel import After, Arrays, Method
 from irrun.fast.convolution.windows import each_of, multiply_windows
 from irrun.fast.convolution.winograd_block import FILTERS, evaluate_tile, interpolate_tile
 from irrun.fast.machine.memory import add_to, address_of, data_address
@@ -212,19 +212,15 @@ class Winograd(Method):
         parted.parts = 2
         return parted.kernel()
 
-    def fill(
-        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: After,
-        on_tile_ready: OnTileReady,
-    ) -> None:  # fmt: skip
-        (batch, high, broad, channels), tile = out.shape, self.tile
+    def fill(self, arrays: Arrays, after: After, on_tile_ready: OnTileReady) -> None:
+        (batch, high, broad, channels), tile = arrays.out.shape, self.tile
         strips = -(-high // tile)
         fill: Callable[..., bool] = convolve_3x3
-        arguments = self._arguments(data, out, residual, after, 0)
+        arguments = self._arguments(arrays, after, 0)
 
         def check(finite: bool, index: Index) -> None:
             if not finite:  # an infinity or NaN has spread over its whole tile
-                added = residual[index] if residual is not None and residual.shape == out.shape else residual
-                self._by_definition(data, out, added, after, index)
+                self._by_definition(arrays, after, index)
 
         def part(index: Index) -> None:
             images, cut = index
@@ -238,39 +234,32 @@ class Winograd(Method):
             finite = share(convolve_3x3, batch * strips, self.flops, *arguments)
             check(bool(finite), (slice(0, batch), slice(0, high)))
             return
-        size = tile * broad * channels * out.itemsize
+        size = tile * broad * channels * arrays.out.itemsize
         each_block(part, (batch, strips), size, self.limit, work=self.flops, least=size)
 
-    def calls(
-        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: After,
-        spare: np.ndarray,
-    ) -> Calls:  # fmt: skip
-        arguments = self._arguments(data, out, residual, after, data_address(spare))
-        count, across = len(out) * -(-out.shape[1] // self.tile), -(-out.shape[2] // self.tile)
+    def calls(self, arrays: Arrays, after: After, spare: np.ndarray) -> Calls:
+        arguments = self._arguments(arrays, after, data_address(spare))
+        batch, strips, across = (-(-n // size) for n, size in zip(self.shape, (1, self.tile, self.tile)))
+        count = batch * strips
         return [Call(convolve_3x3, arguments, count, 1, each_of(count, -(-_MAX_HELD_TILES // across)))]
 
-    def _arguments(
-        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: After, faults: int
-    ) -> tuple[Any, ...]:  # fmt: skip
+    def _arguments(self, arrays: Arrays, after: After, faults: int) -> tuple[Any, ...]:
         """Return the arguments of ``convolve_3x3``."""
-        (rows, line), (bias, limits, _) = self.axes, after
+        (rows, line), (bias, limits, _), (data, residual, out) = self.axes, after, arrays
         first, beside = (*data, _NO_CHANNELS)[:2]
         return (
             first, beside, self.filters.panels, self.tile, bias, out if residual is None else residual, out, rows.begin,
             line.begin, residual is not None, limits, faults,
         )  # fmt: skip
 
-    def _by_definition(
-        self, data: Sequence[np.ndarray], out: np.ndarray, residual: np.ndarray | None, after: After,
-        index: Index,
-    ) -> None:  # fmt: skip
-        """Fill a part of ``out`` as ``fill`` does, with the defining kernel. ``residual`` is that of the part."""
-        bias, limits, _ = after
+    def _by_definition(self, arrays: Arrays, after: After, index: Index) -> None:
+        """Fill a part of ``arrays.out`` as ``fill`` does, with the defining kernel."""
+        (bias, limits, _), (data, residual, out) = after, arrays
         first, elements = self.axes[0].part(index[1])
         seen = np.moveaxis(np.concatenate([part[index[0], elements] for part in data], -1), -1, 1)
         result = np.moveaxis(defined(seen, self.filters.filters(), (first, self.axes[1])), 1, -1)
         if bias.size:
             result = result + bias
         if residual is not None:
-            result = result + residual
+            result = result + (residual[index] if residual.shape == out.shape else residual)
         out[index] = np.clip(result, *limits) if limits.size else result
