@@ -168,6 +168,13 @@ class Joins:
     checked: bool = False
     """Whether the calls may fail. The first i64 of ``spare``, which is 0 before them, then is not 0 after them, and
     only ``Kernel.call`` gives the results."""
+    begin: Callable[..., tuple[np.ndarray, ...] | None] | None = None
+    """Called in each run before ``calls``, which then need not be prepared again for inputs of unknown shapes.
+
+    It takes what ``Kernel.call`` does, and ``spare``, where it leaves what the calls need to know. Returns the outputs
+    behind the first one, or None if only ``Kernel.call`` gives the results. What it returns behind these outputs lives
+    as long as the calls.
+    """
     with_epilogue: Callable[[Epilogue], Kernel] | None = None
     """Returns a kernel that also computes an epilogue. A residual is an input after those of this kernel."""
     bias_axis: int = -1

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from irrun.base.deadline import OutOfTime
 from irrun.base.text import human
-from irrun.diagnostics import Diagnostic, ExecutionError, Refused, diagnostic
+from irrun.diagnostics import Diagnostic, ExecutionError, IrrunError, Refused, diagnostic
 from irrun.inference.propagate import refusal, to_blame
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Value
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from irrun.planning.steps import Step
 
 __all__ = [
+    "FailedWithin",
+    "blamed",
     "kernel_failed",
     "out_of_memory",
     "out_of_time",
@@ -25,6 +29,25 @@ __all__ = [
     "step_failed",
     "too_much_memory",
 ]
+
+
+class FailedWithin(Exception):  # noqa: N818 -- `error` is the error
+    """The failure of one of several steps that a kernel runs one after the other."""
+
+    def __init__(self, step: Step, inputs: Sequence[np.ndarray | None], error: Exception) -> None:
+        super().__init__(step.layer.name)
+        self.step, self.inputs, self.error = step, inputs, error
+
+
+@contextmanager
+def blamed(step: Step, inputs: Sequence[np.ndarray | None]) -> Iterator[None]:
+    """Raise FailedWithin for an exception of the kernel or shape rule of a step."""
+    try:
+        yield
+    except (IrrunError, OutOfTime, FailedWithin):
+        raise
+    except Exception as error:
+        raise FailedWithin(step, inputs, error) from error
 
 
 def kernel_failed(model: Model, layer: Layer, op: Op | None, error: Exception, inputs: str) -> Diagnostic:

@@ -17,7 +17,14 @@ from irrun.inference.layer import infer
 from irrun.inference.propagate import declared_inside, site
 from irrun.model import Layer, Model
 from irrun.opdef import Stream, Value, Variables, read_only
-from irrun.planning.failures import out_of_memory, out_of_time, refuse_too_large, refused_by_inputs, step_failed
+from irrun.planning.failures import (
+    FailedWithin,
+    out_of_memory,
+    out_of_time,
+    refuse_too_large,
+    refused_by_inputs,
+    step_failed,
+)
 from irrun.planning.plan import plan as planned
 from irrun.planning.steps import Plan, Step
 from irrun.running.hooks import Hook
@@ -109,6 +116,8 @@ class Interpreter:
                 raise  # a step of a body has failed and reported it
             except OutOfTime:
                 raise out_of_time(self.model, step.layer, "in", self.timeout or 0) from None
+            except FailedWithin as failed:
+                raise self._failed(plan, failed.step, failed.inputs, failed.error) from failed.error
             except Exception as error:
                 raise self._failed(plan, step, inputs, error) from error
             if live.pending != pending:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -210,24 +211,35 @@ def block(*, target: int = 0, beams: bool = False, flat: bool = False) -> Execut
         inputs = [b.parameter([1, None, n * WIDTH], "f32", name=name) for n, name in zip(counts, "qkv")]
         apart = [b.Reshape(x, [0, 0, n, WIDTH], special_zero=True) for x, n in zip(inputs, counts)]
         heads = [b.Transpose(x, [0, 2, 1, 3]) for x in apart]
+    result, sinks = layer(heads, (cos, sin), mask, rows, ("key", "value"), target)
+    if flat:
+        result = b.Reshape(b.Transpose(result, [0, 2, 1, 3]), [0, 0, HEADS * WIDTH], special_zero=True)
+    return irrun.compile(b.model(result, inputs=[*inputs, cos, sin, mask, *rows], sinks=sinks))
+
+
+def layer(
+    heads: Sequence[b.Node], angles: Sequence[b.Node], mask: b.Node, rows: Sequence[b.Node], names: Sequence[str],
+    target: int = 0,
+) -> tuple[b.Node, list[b.Node]]:  # fmt: skip
+    """Return the attention of rotated queries to all keys and values, and what assigns these to variables: ``block``."""
     half = WIDTH // 2
 
     def rotated(x: b.Node, cut: int, joined: int) -> b.Node:
         """``cut`` and ``joined`` are the last axis, each counted from either end."""
         high = b.Multiply(b.Slice(x, [half], [2**63 - 1], [1], [cut]), np.float32(-1))
         other = b.Concat([high, b.Slice(x, [0], [half], [1], [cut])], axis=joined)
-        return b.Add(b.Multiply(x, cos), b.Multiply(other, sin))
+        return b.Add(b.Multiply(x, angles[0]), b.Multiply(other, angles[1]))
 
     query, key, value = rotated(heads[0], 3, -1), rotated(heads[1], -1, 3), heads[2]
     sinks: list[b.Node] = []
     repeated: list[b.Node] = []
     length = None
-    for name, new in (("key", key), ("value", value)):
+    for name, new in zip(names, (key, value)):
         past = b.ReadValue(
             np.zeros((1, GROUPS, 0, WIDTH), np.float32), variable_id=name, variable_type="f32",
             variable_shape=[1, GROUPS, None, WIDTH], opset=6,
         )  # fmt: skip
-        whole = b.Concat([b.Gather(past, rows[0], 0) if beams else past, new], axis=2)
+        whole = b.Concat([b.Gather(past, rows[0], 0) if rows else past, new], axis=2)
         sinks.append(b.Assign(whole, variable_id=name))
         if length is None:
             counts = [b.Gather(b.ShapeOf(x), [2], 0) for x in (past, new)]
@@ -235,10 +247,27 @@ def block(*, target: int = 0, beams: bool = False, flat: bool = False) -> Execut
         ones = [np.array(n, np.int64) for n in ([1, GROUPS], [HEADS // GROUPS], [WIDTH], [0, HEADS, -1, WIDTH])]
         wide = b.Broadcast(b.Unsqueeze(whole, 2), b.Concat([ones[0], ones[1], length, ones[2]], axis=0))
         repeated.append(b.Reshape(wide, ones[3], special_zero=True))
-    result = b.ScaledDotProductAttention(query, *repeated, mask, causal=False)
-    if flat:
+    return b.ScaledDotProductAttention(query, *repeated, mask, causal=False), sinks
+
+
+def decoder(type: str, layers: int) -> irrun.Model:
+    """Return a model of ``layers`` attentions between products, which adds what each computes to its input [1,L,32]."""
+    generator = np.random.default_rng(2)
+    x = b.parameter([1, None, 32], "f32", name="x")
+    angles = [b.parameter([1, 1, None, WIDTH], "f32", name=name) for name in ("cos", "sin")]
+    mask, rows = b.parameter([None, None, None, None], type, name="mask"), [b.parameter([1], "i32", name="beams")]
+    y, sinks = x, []
+    for n in range(layers):
+        heads: list[b.Node] = []
+        for count in (HEADS, GROUPS, GROUPS):
+            product = b.MatMul(b.Swish(y), generator.standard_normal((32, count * WIDTH), np.float32) / 5)
+            apart = b.Reshape(product, [0, 0, count, WIDTH], special_zero=True)
+            heads.append(b.Transpose(apart, [0, 2, 1, 3]))
+        result, assigned = layer(heads, angles, mask, rows, (f"key {n}", f"value {n}"))
+        sinks += assigned
         result = b.Reshape(b.Transpose(result, [0, 2, 1, 3]), [0, 0, HEADS * WIDTH], special_zero=True)
-    return irrun.compile(b.model(result, inputs=[*inputs, cos, sin, mask, *rows], sinks=sinks))
+        y = b.Add(y, b.MatMul(result, generator.standard_normal((HEADS * WIDTH, 32), np.float32) / 7))
+    return b.model(y, inputs=[x, *angles, mask, *rows], sinks=sinks)
 
 
 def attended(
@@ -309,6 +338,47 @@ def test_a_token_is_one_step(beams: bool, flat: bool, monkeypatch: pytest.Monkey
     last = model.plans[-1].steps
     assert "of a token" in [step.kernel.algorithm for step in last]
     assert not {"Transpose", "Assign", "ReadValue"} & {step.op.type for step in last}
+
+
+@pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("type", ["boolean", "f32"])
+def test_a_token_of_all_layers_is_one_step(type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the past is, whatever strides the mask has, and after runs that fail in the second layer."""
+    pytest.importorskip("numba", reason="the extra `fast` is not installed")
+    monkeypatch.setenv("IRRUN_FAST", "always")
+    generator = np.random.default_rng(3)
+    model = decoder(type, 3)
+    compiled, exact = irrun.compile(model, exact=False), irrun.compile(model, exact=True)
+    results: list[tuple[np.ndarray, np.ndarray]] = []
+    for turn in range(40):
+        count, past = (3, 0) if turn == 0 else (1, turn + 2)
+        angles = generator.random((1, 1, count, WIDTH), np.float32)
+        whole = generator.random((1, HEADS, count, 2 * (past + count))) < 0.8
+        whole[..., 0] = True
+        mask = (
+            whole[..., : past + count],  # rows apart
+            whole[:, :1, :, past + count - 1 :: -1],  # backwards, the same for all heads
+            np.broadcast_to(whole[:, :1, :, : past + count], (1, HEADS, count, past + count)),
+            whole[:, :, :, :1],  # the same for all keys
+        )[turn % 4]
+        if type == "f32":
+            mask = np.where(mask, generator.standard_normal(mask.shape), -np.inf).astype(np.float32)
+        feeds = [generator.standard_normal((1, count, 32), np.float32), np.cos(angles), np.sin(angles), mask]
+        feeds.append(np.zeros(1, np.int32))
+        results.append((compiled(feeds)[0], exact(feeds)[0]))
+        if turn % 8 == 5:
+            with pytest.raises(ExecutionError, match="attention_mask") as caught:
+                compiled([*feeds[:3], np.ones((1, 1, 1, past + 9), mask.dtype), feeds[4]])
+            first = next(one for one in model.layers.values() if one.type == "ScaledDotProductAttention")
+            assert caught.value.diagnostics[0].layer == first.name
+    for found, wanted in results:
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+    for name, held in exact.state.items():
+        np.testing.assert_allclose(compiled.state[name], held, rtol=1e-4, atol=1e-4)
+    steps = compiled.plans[-1].steps
+    (turns,) = [step for step in steps if step.kernel.algorithm == "compiled in turn"]
+    assert sum(one.type == "ScaledDotProductAttention" for one in turns.layers) == 3
+    assert not {"MatMul", "ScaledDotProductAttention"} & {step.op.type for step in steps if step is not turns}
 
 
 def test_keys_that_are_broadcast_to_another_length_are_left_to_their_layers() -> None:

@@ -28,7 +28,7 @@ def test_each_pass_has_a_verb_and_says_what_it_does() -> None:
     for rewrite in (*PASSES, *passes.PASSES):
         assert rewrite.__doc__
         verb, *_ = rewrite.__name__.split("_")
-        assert verb in {"append", "drop", "recognise", "to", "absorb", "chain", "join", "merge", "fuse"}
+        assert verb in {"append", "drop", "gather", "recognise", "to", "absorb", "chain", "join", "merge", "fuse"}
 
 
 def test_definitions_and_uses() -> None:

@@ -11,7 +11,7 @@ from irrun.fast.passes.heads import join_heads
 from irrun.fast.passes.parts import absorb_concats
 from irrun.fast.passes.row_groups import join_rows
 from irrun.fast.passes.tokens import join_tokens
-from irrun.fast.passes.turns import join_turns
+from irrun.fast.passes.turns import gather_calls, join_turns
 from irrun.planning.flow import Context, Flow
 
 __all__ = ["PASSES", "join"]
@@ -23,8 +23,9 @@ PASSES: Final[tuple[Callable[[Flow, Context], Flow], ...]] = (
     absorb_followers,
     chain_kernels,
     join_sequences,
-    join_turns,
+    gather_calls,
     join_rows,
+    join_turns,
 )
 """The passes in their order. ``docs/compiled-kernels.md`` quotes this table."""
 

@@ -4,8 +4,7 @@ Between two attentions, a transformer has nothing else: matrix products, normali
 step, they compute one block of rows after the other, so that what is between them stays in the cache. Threads share the
 rows of the whole group, and wait for each other once instead of at each step.
 
-With few rows, such as that of a token, threads share the columns of each product in turn, in one call of machine code
-that is prepared once.
+With few rows, such as that of a token, threads share the columns of each product in turn: see ``turns``.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.kernels.blocks import BLOCK_BYTES, blocks, each_block, scratch
-from irrun.opdef import FEW_ROWS, Calls, Index, Kernel, Packing, Value
+from irrun.kernels.blocks import BLOCK_BYTES, blocks, each_block, placed, scratch
+from irrun.opdef import FEW_ROWS, Calls, Index, Joins, Kernel, Packing, Value
 from irrun.planning.flow import Context, Flow
 from irrun.planning.steps import Step
 
@@ -30,8 +29,6 @@ _MAX_BLOCK_ROWS: Final = 192
 again."""
 _MIN_SHARED_ROWS: Final = 48
 """The fewest rows of a block, where threads share them."""
-_MAX_KEPT_BYTES: Final = 1 << 20
-"""The most bytes of the registers of a group that each thread keeps, with the call that is prepared for them."""
 _MAX_SHARED_BYTES: Final = 1 << 24
 """The most bytes of an intermediate value, if all steps are machine code. It is shared by the threads, and the part of
 it that a thread computes at a time stays in the cache."""
@@ -214,7 +211,9 @@ def _joined(members: Sequence[Step], outputs: Sequence[int], values: Sequence[Va
         sum(step.kernel.flops for step in members),
     )
     packing = Packing(tuple(range(len(operands), len(reads))), sum(step.kernel.packing.bytes for step in members))
-    kernel = Kernel(group.call, "by rows", out="whole", flops=group.flops, packing=packing)
+    rows = prod(group.shapes[0][:-1])
+    joins = Joins(calls=group.in_turn, spare_bytes=_placed(rows, widths)[1]) if rows < FEW_ROWS else Joins()
+    kernel = Kernel(group.call, "by rows", out="whole", flops=group.flops, packing=packing, joins=joins)
     layers = tuple(layer for step in members for layer in step.layers)
     return replace(
         members[-1],
@@ -239,8 +238,8 @@ class _Group:
     """The columns of each register of scratch memory."""
     flops: int
     kept: local = field(default_factory=local, compare=False)
-    """Of each thread: the registers of few rows and their prepared calls, ``registers``, ``calls`` and ``in_turn``; or
-    the prepared calls of the last block, ``in_blocks``, and its ``place``, the addresses of all registers."""
+    """Of each thread: the prepared calls of the last block, ``in_blocks``, and its ``place``, the addresses of all
+    registers."""
 
     def call(self, *arrays: np.ndarray, out: Any = None) -> Any:
         """The kernel of the group. Inputs after the operands are matrices that its members hold packed."""
@@ -252,8 +251,6 @@ class _Group:
         results = [whole.reshape(-1, whole.shape[-1]) for whole in wholes]
         if not all(member.rows is not None for member in self.program):
             self.compute(inputs, results)
-        elif len(results[0]) < FEW_ROWS:
-            self.in_turn(inputs, results)
         else:
             self.share(inputs, results)
         return wholes[0] if len(wholes) == 1 else tuple(wholes)
@@ -263,26 +260,17 @@ class _Group:
         """The bytes of a row of the widest register."""
         return max(*(shape[-1] for shape in self.shapes), *self.widths, 0) * np.dtype(np.float32).itemsize
 
-    def in_turn(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
-        """Have the threads do the machine code of the members for all rows, which are few, one after the other."""
-        from irrun.fast.machine.sharing import InTurn
-
-        rows = slice(0, len(results[0]))
-        if len(results[0]) * self.row_bytes > _MAX_KEPT_BYTES:
-            calls = self.calls(self.registers(inputs, results, rows))
-            InTurn(calls, self.flops)()
-            return
-        if not hasattr(self.kept, "in_turn"):
-            empty = [np.empty_like(array) for array in inputs], [np.empty_like(array) for array in results]
-            self.kept.registers = [np.array(register) for register in self.registers(*empty, rows)]
-            self.kept.calls = self.calls(self.kept.registers)
-            self.kept.in_turn = InTurn(self.kept.calls, self.flops)
-        registers: list[np.ndarray] = self.kept.registers
-        for register, operand, array in zip(registers, self.operands, inputs):
-            np.copyto(register, operand.of_block(array, rows))
-        self.kept.in_turn()
-        for register, result in zip(registers[-len(results) :], results):
-            np.copyto(result, register)
+    def in_turn(self, *arrays: np.ndarray, out: Any, spare: np.ndarray) -> Calls:
+        """Return the calls of machine code for all rows, which are few: see ``Joins.calls``."""
+        wholes = [out] if len(self.shapes) == 1 else list(out)
+        results = [whole.reshape(-1, whole.shape[-1]) for whole in wholes]
+        inputs = [operand.of_block(array, slice(None)) for operand, array in zip(self.operands, arrays)]
+        rows = len(results[0])
+        scratch = [
+            spare[begin : begin + 4 * rows * width].view(np.float32).reshape(rows, width)
+            for begin, width in zip(_placed(rows, self.widths)[0], self.widths)
+        ]
+        return self.calls([*inputs, *scratch, *results])
 
     def calls(self, registers: Sequence[np.ndarray]) -> Calls:
         """Return the calls of machine code that compute a block."""
@@ -331,6 +319,11 @@ class _Group:
     def scratch(self, rows: int) -> list[np.ndarray]:
         """Return the registers of scratch memory for so many rows."""
         return [scratch(_FIRST_SCRATCH + n, np.dtype(np.float32), rows, width) for n, width in enumerate(self.widths)]
+
+
+def _placed(rows: int, widths: Sequence[int]) -> tuple[list[int], int]:
+    """Return where registers of so many rows begin in memory for all of them, and its size, in bytes."""
+    return placed([(4 * rows * width, 0, 0) for width in widths])
 
 
 def _program(

@@ -6,18 +6,23 @@ step runs these as they were.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from irrun.opdef import Kernel, Site, Value, Variables
+from irrun.opdef import Calls, Joins, Kernel, Site, Value, Variables
 from irrun.planning.decoders import Appending
+from irrun.planning.failures import blamed
 from irrun.planning.flow import Context, Flow, is_static
 from irrun.planning.steps import Step
 
 __all__ = ["join_tokens"]
+
+_BYTES: Final = 96
+"""Bytes in which the call of a token finds what is new in a run: see ``few_queries.tell_past``."""
 
 
 def join_tokens(flow: Flow, context: Context) -> Flow:
@@ -28,11 +33,12 @@ def join_tokens(flow: Flow, context: Context) -> Flow:
         if members is not None:
             given = [_moves_before(flow, slot, context) for slot in _rows(flow, step)]
             after = _moves_after(flow, step, context)
-            moves = [move for chain in (*given, after) for move in chain]
-            for member in (*members, *moves):
+            whole = sorted((*members, *(move for chain in (*given, after) for move in chain)), key=flow.steps.index)
+            joined = _joined(whole, step, given, after, context)
+            for member in whole if joined is not None else ():
                 del steps[flow.made[member.writes[0]] if member.writes else flow.steps.index(member)]
-            whole = sorted((*members, *moves), key=flow.steps.index)
-            steps[position] = _joined(whole, step, given, after, context)
+            if joined is not None:
+                steps[position] = joined
     return flow.replaced([steps[position] for position in sorted(steps)])
 
 
@@ -124,39 +130,36 @@ def _keeps_order(chain: Sequence[Step], context: Context) -> bool:
 
 def _joined(
     members: Sequence[Step], attention: Step, given: Sequence[Sequence[Step]], after: Sequence[Step], context: Context
-) -> Step:
-    """Return the step in the place of an attention that does what the members do.
+) -> Step | None:
+    """Return the step in the place of an attention that does what the members do. None if shapes are not known.
 
     ``given`` are those that only change the shapes of the query, the key and the value, and ``after`` of the results.
     """
     made = {slot for step in members for slot in step.writes}
     reads = tuple(dict.fromkeys(slot for step in members for slot in step.reads if slot >= 0 and slot not in made))
     by_slot = {slot: step for step in members for slot in step.writes}
-    key, value = (by_slot[slot] for slot in attention.reads[1:3])
+    grown = key, value = by_slot[attention.reads[1]], by_slot[attention.reads[2]]
     writes = ((after[-1] if after else attention).writes[0], key.writes[0], value.writes[0])
     query, turned = by_slot[attention.reads[0]], by_slot[key.reads[-1]]
-    rows = tuple(
-        (chain[0].reads[0], context.values[slot].shape.static) if chain else (slot, None)
-        for chain, slot in zip(given, (query.reads[0], turned.reads[0], value.reads[-1]))
-    )
-    first, second = key.kernel.call, value.kernel.call
-    assert isinstance(first, Appending)
-    assert isinstance(second, Appending)
-    token = _Token(
-        tuple(members),
-        attention,
-        query,
-        (key, value),
-        (first, second),
-        (by_slot.get(key.reads[0]), by_slot.get(value.reads[0])),
-        rows,
-        context.values[writes[0]].shape.static if after else None,
-        reads,
-        writes,
-    )
+    rows = query.reads[0], turned.reads[0], value.reads[-1]
+    angles = query.reads[1:3]
+    known = [context.values[slot] for slot in (*rows, *angles, writes[0])]
+    query_shape, key_shape, value_shape, *others = (value.shape.static or () for value in known[:-1])
+    if any(value.type.name != "f32" or not value.shape.is_static for value in known) or len(query_shape) != 4:
+        return None
+    batch, heads, _, width = query_shape
+    groups, wide = (*key_shape, 0, 0)[1], (*value_shape, 0, 0, 0, 0)[3]
+    fits = query_shape[2] == 1 and key_shape == (batch, groups, 1, width) and value_shape == (batch, groups, 1, wide)
+    if not fits or not groups * width * wide or heads % groups or any(prod(shape) != width for shape in others):
+        return None
+    mask, scale = (*attention.reads[3:5], -1, -1)[:2]
+    begin = tuple(chain[0].reads[0] if chain else slot for chain, slot in zip(given, rows))
+    past = tuple(by_slot.get(step.reads[0]) for step in grown)
+    sizes = _Sizes(batch, heads, groups, width, wide)
+    token = _Token(tuple(members), grown, past, (*begin, *angles), (mask, scale), sizes, reads, writes)
     return replace(
         attention,
-        kernel=Kernel(token.call, "of a token"),
+        kernel=Kernel(token.call, "of a token", joins=Joins(calls=token.calls, begin=token.begin, spare_bytes=_BYTES)),
         reads=reads,
         writes=writes,
         layers=tuple(layer for step in members for layer in step.layers),
@@ -166,86 +169,100 @@ def _joined(
     )
 
 
+class _Sizes(NamedTuple):
+    """The sizes of a token: its batch, heads of queries, groups of them, and the widths of keys and values."""
+
+    batch: int
+    heads: int
+    groups: int
+    width: int
+    wide: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Token:
     """The steps of a token in one, in their order, and which of them does what.
 
-    ``reads`` and ``writes`` are the slots of the inputs and outputs: results, keys, values.
+    ``grown`` append keys and values to what ``past`` reads. ``rows`` are the slots of the query, key and value before
+    they are rotated, and of the angles; ``seen`` those of mask and scale, or -1. ``reads`` and ``writes`` are the slots
+    of the inputs and outputs: results, keys, values.
     """
 
     members: tuple[Step, ...]
-    attention: Step
-    query: Step
     grown: tuple[Step, Step]
-    appends: tuple[Appending, Appending]
-    past: tuple[Step | None, Step | None]
-    rows: tuple[tuple[int, tuple[int, ...] | None], ...]
-    """The slots of query, key and value before they are rotated, and the shape of each, unless the slot has it."""
-    shape: tuple[int, ...] | None
-    """The shape of the results, unless it is that of the attention."""
+    past: tuple[Step | None, ...]
+    rows: tuple[int, ...]
+    seen: tuple[int, int]
+    sizes: _Sizes
     reads: tuple[int, ...]
     writes: tuple[int, ...]
 
     def call(self, *arrays: np.ndarray, variables: Variables) -> tuple[np.ndarray, ...]:
-        """The kernel of the step."""
-        given = dict(zip(self.reads, arrays))
-        results = self.at_once(given, variables)
-        return self.in_turn(given, variables) if results is None else results
-
-    def in_turn(self, held: dict[int, np.ndarray], variables: Variables) -> tuple[np.ndarray, ...]:
-        """Run the steps one after the other."""
+        """Run the steps one after the other. Raises FailedWithin."""
+        held: dict[int, np.ndarray] = dict(zip(self.reads, arrays))
         for step in self.members:
             inputs = [held.get(slot) for slot in step.reads]
-            if step.dynamic:
-                values = [None if array is None else Value.of(array) for array in inputs]
-                step.op.infer(Site(), *values, **dict.fromkeys(step.needed))
-            returned = step.kernel.call(*inputs, **dict.fromkeys(step.needed, variables))
+            with blamed(step, inputs):
+                if step.dynamic:
+                    values = [None if array is None else Value.of(array) for array in inputs]
+                    step.op.infer(Site(), *values, **dict.fromkeys(step.needed))
+                returned = step.kernel.call(*inputs, **dict.fromkeys(step.needed, variables))
             held.update(zip(step.writes, returned if isinstance(returned, tuple) else (returned,)))
         return tuple(held[slot] for slot in self.writes)
 
-    def at_once(self, given: dict[int, np.ndarray], variables: Variables) -> tuple[np.ndarray, ...] | None:
-        """Let one call of machine code do all, if the inputs are those of a token that follows others; else None."""
-        from irrun.fast.tokens.few_queries import attend_to_past, masks_of
+    def calls(self, *arrays: np.ndarray, out: np.ndarray, spare: np.ndarray) -> Calls:
+        """Return the call that computes the results: see ``Joins.calls``."""
+        from irrun.fast.tokens.few_queries import to_past
 
-        query, key, value = (
-            given[slot] if shape is None else given[slot].reshape(shape) for slot, shape in self.rows
-        )  # fmt: skip
-        cosines, sines = (given[slot] for slot in self.query.reads[1:3])
-        mask, scale = (given.get(slot) for slot in (*self.attention.reads[3:5], -1, -1)[:2])
-        keys, values = (self._past(given, n, variables) for n in range(2))
-        if keys is None or values is None:
-            return None
-        (batch, heads, _, width), (groups, count), wide = query.shape, keys.shape[1:3], values.shape[3]
-        shapes = (batch, groups, 1, width), (batch, groups, 1, wide), (batch, groups, count, width)
-        if (key.shape, value.shape, keys.shape, values.shape) != (*shapes, (batch, groups, count, wide)):
-            return None
-        arrays = query, key, value, cosines, sines
-        if not (groups and width and wide) or heads % groups or cosines.size != width or sines.size != width:
-            return None
-        if any(array.dtype != np.float32 for array in arrays):
-            return None
-        query, key, value, cosines, sines = map(np.ascontiguousarray, arrays)
-        masks = masks_of(mask, (batch, heads, 1, count + 1))
-        if masks is None or (mask is not None and mask.dtype not in (np.float32, np.bool_)):
-            return None
-        factor = float(width) ** -0.5 if scale is None else scale.item()
-        room = [variables.extended(own.id, past, 1, 2) for own, past in zip(self.appends, (keys, values))]
-        out = np.empty((batch, heads, 1, wide), np.float32)
-        attend_to_past(query, key, value, (cosines, sines), room[0], room[1], masks, factor, out)
-        for own, new in zip(self.appends, room):
-            variables.assign(own.id, new)
-        return out if self.shape is None else out.reshape(self.shape), room[0], room[1]
+        given = dict(zip(self.reads, arrays))
+        return [to_past([given[slot] for slot in self.rows], out, self.sizes, spare.view(np.int64))]
 
-    def _past(self, given: dict[int, np.ndarray], number: int, variables: Variables) -> np.ndarray | None:
+    def begin(self, *arrays: np.ndarray, spare: np.ndarray, variables: Variables) -> tuple[np.ndarray, ...] | None:
+        """Return keys and values with room for one more, and the mask: see ``Joins.begin``."""
+        from irrun.fast.tokens.few_queries import tell_past
+
+        given = dict(zip(self.reads, arrays))
+        batch, heads, groups, width, wide = self.sizes
+        mask, scale = given.get(self.seen[0], _NO_MASK), given.get(self.seen[1])
+        keys, values = self._past(given, 0, variables), self._past(given, 1, variables)
+        if keys.ndim != 4 or keys.dtype != np.float32 or values.dtype != np.float32:
+            return None
+        count = keys.shape[2]
+        if keys.shape != (batch, groups, count, width) or values.shape != (batch, groups, count, wide):
+            return None
+        mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
+        is_seen = all(n in (1, of) for n, of in zip(mask.shape, (batch, heads, 1, count + 1)))
+        if mask.ndim > 4 or mask.dtype not in (np.float32, np.bool_) or not is_seen:
+            return None
+        mask = mask if mask.strides[3] == mask.itemsize else np.ascontiguousarray(mask)
+        keys, values = self._longer(0, keys, variables), self._longer(1, values, variables)
+        tell_past(spare.view(np.int64), keys, values, mask, float(width) ** -0.5 if scale is None else scale.item())
+        return keys, values, mask
+
+    def _past(self, given: Mapping[int, np.ndarray], number: int, variables: Variables) -> np.ndarray:
         """Return the keys or values of the past, of the rows of the batch that a Gather chooses."""
-        step, read, choose = self.grown[number], self.past[number], self.appends[number].choose
+        step, read = self.grown[number], self.past[number]
         past = (
             given[step.reads[0]] if read is None else read.kernel.call(*map(given.get, read.reads), variables=variables)
         )
-        if past.ndim != 4 or past.dtype != np.float32:
-            return None
+        choose = _appending(step).choose
         if choose is None:
             return past
         rows, axis = given[step.reads[1]], given[step.reads[2]]
-        is_first = len(past) == rows.size == 1 == rows.ndim and rows[0] == 0 == axis
+        is_first = past.ndim and len(past) == rows.size == 1 == rows.ndim and rows[0] == 0 == axis
         return past if is_first else choose(past, rows, axis)
+
+    def _longer(self, number: int, past: np.ndarray, variables: Variables) -> np.ndarray:
+        """Return keys or values with room for one more, which become those of the next token."""
+        id = _appending(self.grown[number]).id
+        longer = variables.extended(id, past, 1, 2)
+        variables.assign(id, longer)
+        return longer
+
+
+def _appending(step: Step) -> Appending:
+    assert isinstance(step.kernel.call, Appending)
+    return step.kernel.call
+
+
+_NO_MASK: Final = np.zeros((1, 1, 1, 1), np.float32)

@@ -16,10 +16,11 @@ import numpy as np
 
 from irrun.kernels.blocks import placed, scratch
 from irrun.opdef import Calls, Kernel, Packing, Value
+from irrun.planning.failures import blamed
 from irrun.planning.flow import Context, Flow, is_static
 from irrun.planning.steps import Step
 
-__all__ = ["join_turns"]
+__all__ = ["gather_calls", "join_turns"]
 
 _MAX_BETWEEN_BYTES: Final = 1 << 23
 """The most bytes of the values between the steps, which a thread keeps: they stay in the third-level cache. Calls with
@@ -30,8 +31,28 @@ _MAX_SHORT_WORK: Final = 1 << 28
 """The most multiplications and additions of a short step: it takes half a millisecond."""
 _SMALL_BYTES: Final = 1 << 14
 """The most bytes of a value that is made earlier than it has to be: others would stay in memory for longer."""
+_COPIED_BYTES: Final = 1 << 17
+"""The most bytes of an input or output that is copied, so that the calls need not be prepared for where it is."""
 _MAX_PASSED: Final = 1 << 8
 """The most steps that a step comes before."""
+
+
+def gather_calls(flow: Flow, context: Context) -> Flow:
+    """Let small steps without calls come before those with calls, next to others, so that fewer runs are cut."""
+    gathered: list[Step] = []
+    for step in flow.steps:
+        at = place = len(gathered)
+        if (
+            not _has_calls(step)
+            and step.op.pure
+            and is_static(step, context.values)
+            and _bytes_made(step, context.values) <= _SMALL_BYTES
+        ):
+            while place > max(0, at - _MAX_PASSED) and _passes(step, gathered[place - 1]):
+                place -= 1
+            at = place if place == 0 or not _has_calls(gathered[place - 1]) else at
+        gathered.insert(at, step)
+    return flow.replaced(gathered)
 
 
 def join_turns(flow: Flow, context: Context) -> Flow:
@@ -39,22 +60,21 @@ def join_turns(flow: Flow, context: Context) -> Flow:
 
     A step alone is joined with itself: then, a run does not prepare its calls again.
     """
-    flow = flow.replaced(_gathered(flow.steps, context.values))
     steps: list[Step] = []
     runs = groupby(enumerate(flow.steps), lambda numbered: _may_join(flow, numbered[1]))
     for has_calls, run in runs:
         members = dict(run)
-        steps += _all_joined(flow, members, context.values) if has_calls else members.values()
+        steps += _all_joined(flow, members, context) if has_calls else members.values()
     return flow.replaced(steps)
 
 
-def _all_joined(flow: Flow, members: Mapping[int, Step], values: Sequence[Value]) -> list[Step]:
+def _all_joined(flow: Flow, members: Mapping[int, Step], context: Context) -> list[Step]:
     """Return one step for the members, or several if the values between them are large."""
-    joined, half = _joined(flow, members, values), len(members) // 2
+    joined, half = _joined(flow, members, context), len(members) // 2
     if joined is not None:
         return [joined]
     parts = [*members.items()][:half], [*members.items()][half:]
-    return [step for part in parts for step in _all_joined(flow, dict(part), values)]
+    return [step for part in parts for step in _all_joined(flow, dict(part), context)]
 
 
 def _has_calls(step: Step) -> bool:
@@ -67,41 +87,29 @@ def _may_join(flow: Flow, step: Step) -> bool:
     return _has_calls(step) and (reader is None or flow.steps[reader].kernel.out != "elementwise")
 
 
-def _gathered(steps: Sequence[Step], values: Sequence[Value]) -> list[Step]:
-    """Return the steps in another order: small ones without calls come before those with calls, next to others."""
-    gathered: list[Step] = []
-    for step in steps:
-        at = place = len(gathered)
-        if (
-            not _has_calls(step)
-            and step.op.pure
-            and is_static(step, values)
-            and _bytes_made(step, values) <= _SMALL_BYTES
-        ):
-            while place > max(0, at - _MAX_PASSED) and _passes(step, gathered[place - 1]):
-                place -= 1
-            at = place if place == 0 or not _has_calls(gathered[place - 1]) else at
-        gathered.insert(at, step)
-    return gathered
-
-
 def _passes(step: Step, other: Step) -> bool:
     """Return whether a step may come before another one, which has calls."""
     return _has_calls(other) and not {*other.writes} & {*step.reads}
 
 
-def _joined(flow: Flow, members: Mapping[int, Step], values: Sequence[Value]) -> Step | None:
+def _joined(flow: Flow, members: Mapping[int, Step], context: Context) -> Step | None:
     """Return one step for the members, which have these positions, or None if much is between several of them."""
-    programs = [_Member.of(step) for step in members.values()]
-    made = {member.write: n for n, member in enumerate(programs)}
-    last = {slot: n for n, member in enumerate(programs) for slot in (*member.given, member.write)}
+    values, programs = context.values, [_Member.of(step) for step in members.values()]
+    made = {slot: n for n, member in enumerate(programs) for slot in member.writes}
+    last = {slot: n for n, member in enumerate(programs) for slot in member.slots}
+    reads = tuple(slot for slot in last if slot not in made)
     writes = [slot for slot in made if not members.keys() >= {*flow.readers.get(slot, (flow.end,))}]
-    between = [slot for slot in made if slot not in writes]
-    reads = dict.fromkeys(slot for member in programs for slot in member.given if slot not in made)
-    spares = [member.kernel.joins for member in programs]
-    lives = [(_bytes(values[slot]), made[slot], last[slot]) for slot in between]
-    for n, joins in enumerate(spares):
-        first, end = (0, len(programs)) if joins.checked else (n, n)
+    known = {
+        slot: (shape, values[slot].type.dtype) for slot in last if (shape := values[slot].shape.static) is not None
+    }
+    sizes = {slot: prod(shape) * dtype.itemsize for slot, (shape, dtype) in known.items()}
+    copied = [slot for slot in (*reads, *writes) if slot not in context.constants]
+    copied = [slot for slot in copied if slot in known and sizes[slot] <= _COPIED_BYTES]
+    between = [*(slot for slot in made if slot not in writes), *copied]
+    ends = last | dict.fromkeys(writes, len(programs))
+    lives = [(sizes[slot], made.get(slot, 0), ends[slot]) for slot in between]
+    for n, joins in enumerate(member.step.kernel.joins for member in programs):
+        first, end = (0, len(programs)) if joins.checked or joins.begin is not None else (n, n)
         lives.append((joins.spare_bytes, first, end))
     order = sorted(range(len(lives)), key=lambda n: lives[n][1])
     found, size = placed([lives[n] for n in order])
@@ -110,70 +118,98 @@ def _joined(flow: Flow, members: Mapping[int, Step], values: Sequence[Value]) ->
     is_short = flops <= _MAX_SHORT_WORK * len(members)
     if size > (_MAX_BETWEEN_BYTES if is_short else _SMALL_BETWEEN_BYTES) and len(members) > 1:
         return None
-    known = {slot: (_shape(values[slot]), values[slot].type.dtype) for slot in made}
     memory = {slot: _Place(place, *known[slot]) for slot, place in zip(between, places)}
     bytes = np.dtype(np.uint8)
-    spare = [_Place(place, (joins.spare_bytes,), bytes) for place, joins in zip(places[len(between) :], spares)]
+    spare = [_Place(place, (live[0],), bytes) for place, live in zip(places[len(between) :], lives[len(between) :])]
     wholes = tuple(known[slot] for slot in writes)
     work = flops + sum(_bytes_made(step, values) for step in members.values())
-    turns = _Turns(programs, tuple(reads), tuple(writes), wholes, memory, spare, size, work)
+    still = {slot for slot in reads if slot in context.constants and context.constants[slot].flags.c_contiguous}
+    still |= last.keys() - known.keys()
+    turns = _Turns(programs, reads, frozenset(still), tuple(writes), wholes, memory, spare, size, work)
     packed = [step.reads[n] for step in members.values() for n in step.kernel.packing.inputs]
     positions = tuple(range(len(reads), len(reads) + len(packed)))
     kernel = Kernel(
         turns.call,
-        "compiled in turn" if len(programs) > 1 else programs[0].kernel.algorithm,
+        "compiled in turn" if len(programs) > 1 else programs[0].step.kernel.algorithm,
         out="whole",
         flops=flops,
         packing=Packing(positions, sum(step.kernel.packing.bytes for step in members.values())),
     )
-    layers = tuple(layer for step in members.values() for layer in step.layers)
-    last_step = replace(members[max(members)], kernel=kernel, layers=layers, dynamic=False, own_inputs=False)
-    return replace(last_step, reads=(*reads, *packed), writes=tuple(writes))
-
-
-def _shape(value: Value) -> tuple[int, ...]:
-    shape = value.shape.static
-    assert shape is not None
-    return shape
-
-
-def _bytes(value: Value) -> int:
-    return prod(_shape(value)) * value.type.dtype.itemsize
+    return replace(
+        members[max(members)],
+        kernel=kernel,
+        reads=(*reads, *packed),
+        writes=(*writes, *(slot for member in programs for slot in member.more)),
+        layers=tuple(layer for step in members.values() for layer in step.layers),
+        needed={name: value for step in members.values() for name, value in step.needed.items()},
+        dynamic=False,
+        own_inputs=False,
+    )
 
 
 def _bytes_made(step: Step, values: Sequence[Value]) -> int:
-    return sum(_bytes(values[slot]) for slot in step.writes)
+    shapes = [(values[slot].shape.static, values[slot].type.dtype.itemsize) for slot in step.writes]
+    return sum(prod(shape) * size for shape, size in shapes if shape is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A step: its kernel, the slots that it reads, with None for what the kernel holds, and the one that it fills."""
+    """A step, the slots that it reads, with None for what its kernel holds, and those that it fills.
 
-    kernel: Kernel
+    ``more`` are those of the outputs that ``Joins.begin`` returns.
+    """
+
+    step: Step
     reads: tuple[int | None, ...]
-    write: int
+    writes: tuple[int, ...]
+    more: tuple[int, ...]
 
     @staticmethod
     def of(step: Step) -> _Member:
         held = step.kernel.packing.inputs
         reads = (None if n in held or slot < 0 else slot for n, slot in enumerate(step.reads))
-        return _Member(step.kernel, tuple(reads), step.writes[0])
+        filled = len(step.writes) if step.kernel.joins.begin is None else 1
+        return _Member(step, tuple(reads), step.writes[:filled], step.writes[filled:])
 
     @property
     def given(self) -> list[int]:
         return [slot for slot in self.reads if slot is not None]
 
+    @property
+    def slots(self) -> list[int]:
+        return [*self.given, *self.writes]
+
     def calls(self, arrays: Mapping[int, np.ndarray], spare: np.ndarray) -> Calls:
         """Return the calls for the arrays of the slots."""
-        assert self.kernel.joins.calls is not None
-        return self.kernel.joins.calls(*self.inputs(arrays), out=arrays[self.write], spare=spare)
+        calls = self.step.kernel.joins.calls
+        assert calls is not None
+        return calls(*self.inputs(arrays), out=self.out(arrays), spare=spare)
 
-    def compute(self, arrays: Mapping[int, np.ndarray]) -> None:
-        """Fill the array of the slot without calls."""
-        self.kernel.call(*self.inputs(arrays), out=arrays[self.write])
+    def begin(
+        self, arrays: Mapping[int, np.ndarray], spare: np.ndarray, needed: Mapping[str, Any]
+    ) -> tuple[np.ndarray, ...] | None:  # fmt: skip
+        """Return the outputs ``more``, or None if the calls cannot be done with these arrays."""
+        begin = self.step.kernel.joins.begin
+        return () if begin is None else begin(*self.inputs(arrays), spare=spare, **needed)
+
+    def compute(self, arrays: Mapping[int, np.ndarray], needed: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
+        """Fill the arrays of the slots without calls, and return the outputs ``more``. Raises FailedWithin."""
+        inputs = self.inputs(arrays)
+        with blamed(self.step, inputs):
+            if self.step.kernel.joins.begin is None:
+                self.step.kernel.call(*inputs, out=self.out(arrays))
+                return ()
+            first, *more = self.step.kernel.call(*inputs, **needed)
+        np.copyto(arrays[self.writes[0]], first)
+        return tuple(more)
 
     def inputs(self, arrays: Mapping[int, np.ndarray]) -> list[np.ndarray | None]:
         return [None if slot is None else arrays[slot] for slot in self.reads]
+
+    def out(self, arrays: Mapping[int, np.ndarray]) -> Any:
+        """Return the array to fill, or several in a tuple."""
+        filled = tuple(arrays[slot] for slot in self.writes)
+        return filled[0] if len(filled) == 1 else filled
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +229,14 @@ class _Place:
 class _Turns:
     """Steps in turn, with the slots that they read and fill, the shape and dtype of what they fill, and their work.
 
-    The values between them, and the ``spare`` memory of each, are in ``size`` bytes of scratch memory.
+    The values between them, copies of small inputs and outputs, and the ``spare`` memory of each are in ``size`` bytes
+    of scratch memory. The calls need not be prepared for where arrays of the slots ``still`` are: these are contiguous
+    constants, and inputs whose shapes are known only in a run, which ``Joins.begin`` reads.
     """
 
     members: Sequence[_Member]
     reads: tuple[int, ...]
+    still: frozenset[int]
     writes: tuple[int, ...]
     wholes: tuple[tuple[tuple[int, ...], np.dtype], ...]
     between: Mapping[int, _Place]
@@ -207,29 +246,27 @@ class _Turns:
     kept: local = field(default_factory=local)
     """What each thread has ``prepared``."""
 
-    def call(self, *arrays: np.ndarray, out: Any = None) -> Any:
+    def call(self, *arrays: np.ndarray, out: Any = None, **needed: Any) -> Any:
         """The kernel. Inputs after those of ``reads`` are constants that the members hold packed."""
         if out is None:
             wholes = [np.empty(shape, dtype) for shape, dtype in self.wholes]
         else:
             wholes = [out] if len(self.writes) == 1 else list(out)
-        given = {slot: np.ascontiguousarray(array) for slot, array in zip(self.reads, arrays)}
+        given = {
+            slot: array if slot in self.still else np.ascontiguousarray(array)
+            for slot, array in zip(self.reads, arrays)
+        }
         given |= dict(zip(self.writes, wholes))
         memory, prepared = scratch(0, np.dtype(np.uint8), self.size), getattr(self.kept, "prepared", None)
         if prepared is None or not prepared.is_in(memory):
             prepared = self.kept.prepared = _Prepared(self, memory)
-        if not prepared(given):
+        more = prepared(given, needed)
+        if more is None:
             apart = np.empty(self.size, np.uint8)  # the kernels use scratch memory
-            for member in self.members:
-                member.compute(self.arrays(member, given, apart))
-        return wholes[0] if len(wholes) == 1 else tuple(wholes)
-
-    def arrays(
-        self, member: _Member, given: Mapping[int, np.ndarray], memory: np.ndarray
-    ) -> Mapping[int, np.ndarray]:  # fmt: skip
-        """Return the arrays of the slots of a member, from those of a run and from scratch memory."""
-        slots = (*member.given, member.write)
-        return {slot: given[slot] if slot in given else self.between[slot].of(memory) for slot in slots}
+            inner = {slot: place.of(apart) for slot, place in self.between.items() if slot not in given}
+            more = [one for member in self.members for one in member.compute(inner | given, needed)]
+        results = (*wholes, *more)
+        return results[0] if len(results) == 1 else results
 
 
 class _Prepared:
@@ -240,23 +277,38 @@ class _Prepared:
 
     def __init__(self, turns: _Turns, memory: np.ndarray) -> None:
         self.turns, self.memory = turns, memory
-        slots = [[s for s in (*member.given, member.write) if s not in turns.between] for member in turns.members]
-        self.slots, self.addresses = slots, [[-1] * len(own) for own in slots]
+        self.inner = {slot: place.of(memory) for slot, place in turns.between.items()}
+        self.spare = [place.of(memory) for place in turns.spare]
+        self.copied = [slot for slot in turns.reads if slot in self.inner]
+        self.returned = [slot for slot in turns.writes if slot in self.inner]
+        held = {*self.inner, *turns.still}
+        self.moving = [[slot for slot in member.slots if slot not in held] for member in turns.members]
+        """The slots of each member whose arrays may be at other addresses in each run."""
+        kernels = [member.step.kernel.joins for member in turns.members]
+        self.begun = [n for n, joins in enumerate(kernels) if joins.begin is not None]
+        self.faults = [self.spare[n][:8].view(np.int64) for n, joins in enumerate(kernels) if joins.checked]
+        self.addresses: list[list[int]] = []
         self.first: list[int] = []
-        self.held: list[list[np.ndarray]] = [[] for _ in slots]
+        self.held: list[list[np.ndarray]] = [[] for _ in turns.members]
         self.in_turn: Any = None
-        checked = [n for n, member in enumerate(turns.members) if member.kernel.joins.checked]
-        self.faults = [turns.spare[n].of(memory)[:8].view(np.int64) for n in checked]
 
     def is_in(self, memory: np.ndarray) -> bool:
         return self.memory.__array_interface__["data"] == memory.__array_interface__["data"]
 
-    def __call__(self, given: Mapping[int, np.ndarray]) -> bool:
-        """Do the calls with the arrays of a run. Return whether the results are right."""
+    def __call__(self, given: Mapping[int, np.ndarray], needed: Mapping[str, Any]) -> Sequence[np.ndarray] | None:
+        """Do the calls with the arrays of a run. Return the outputs ``more``, or None if the results are not right."""
         from irrun.fast.machine.memory import data_address
         from irrun.fast.machine.sharing import InTurn
 
-        addresses = [[data_address(given[slot]) for slot in own] for own in self.slots]
+        for slot in self.copied:
+            np.copyto(self.inner[slot], given[slot])
+        begun: list[tuple[np.ndarray, ...]] = []
+        for n in self.begun:
+            results = self.turns.members[n].begin(self.arrays(n, given), self.spare[n], needed)
+            if results is None:
+                return None
+            begun.append(results)
+        addresses = [[data_address(given[slot]) for slot in own] for own in self.moving]
         if self.in_turn is None:
             calls = [self.calls(n, given) for n in range(len(addresses))]
             self.first = [*accumulate((len(own) for own in calls), initial=0)]
@@ -269,13 +321,20 @@ class _Prepared:
         for fault in self.faults:
             fault[0] = 0
         self.in_turn()
-        return not any(fault[0] for fault in self.faults)
+        for slot in self.returned:
+            np.copyto(given[slot], self.inner[slot])
+        if any(fault[0] for fault in self.faults):
+            return None
+        return [one for n, own in zip(self.begun, begun) for one in own[: len(self.turns.members[n].more)]]
+
+    def arrays(self, n: int, given: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
+        """Return the arrays of the slots of a member, from those of a run and from scratch memory."""
+        return {slot: self.inner[slot] if slot in self.inner else given[slot] for slot in self.turns.members[n].slots}
 
     def calls(self, n: int, given: Mapping[int, np.ndarray]) -> Calls:
         """Return the calls of a member, and hold the arrays that are theirs alone."""
-        turns, member = self.turns, self.turns.members[n]
-        arrays = turns.arrays(member, given, self.memory)
-        calls = member.calls(arrays, turns.spare[n].of(self.memory))
+        arrays = self.arrays(n, given)
+        calls = self.turns.members[n].calls(arrays, self.spare[n])
         used = [one for call in calls for one in call.arguments if isinstance(one, np.ndarray)]
         self.held[n] = [one for one in used if one.flags.owndata and not any(one is other for other in arrays.values())]
         return calls

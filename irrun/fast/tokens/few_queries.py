@@ -9,13 +9,14 @@ import numpy as np
 
 from irrun.fast.block import at, fused, int64, repeated
 from irrun.fast.functions import contracted, summing
-from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
-from irrun.fast.machine.memory import address_of, data_address, row_at
+from irrun.fast.machine.late import array_at, cgutils, emitted, ir, literal, types
+from irrun.fast.machine.memory import address_of, bytes_at, data_address, row_at
 from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.fast.machine.sharing import share
 from irrun.fast.normalization import weigh
+from irrun.opdef import Call
 
-__all__ = ["attend_in_place", "attend_to_past", "masks_of", "mix", "score"]
+__all__ = ["attend_in_place", "mix", "score", "tell_past", "to_past"]
 
 _ONE: Final = np.float32(1)
 _ZERO: Final = np.float32(0)
@@ -41,7 +42,7 @@ def attend_in_place(
     in_rows = _in_rows(key) and _in_rows(value) and out.flags.c_contiguous
     if not fits or not key.size or not value.size or heads % groups or not in_rows:
         return False
-    if (masks := masks_of(mask, (batch, heads, queries, keys))) is None:
+    if (masks := _masks(mask, (batch, heads, queries, keys))) is None:
         return False
     query, factor = np.ascontiguousarray(query), np.float32(scale)
     # addresses, so that numba compiles one function for contiguous arrays and for views
@@ -51,7 +52,7 @@ def attend_in_place(
     return True
 
 
-def masks_of(mask: np.ndarray | None, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray] | None:
+def _masks(mask: np.ndarray | None, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray] | None:
     """Return what is added to weights of a shape of four axes, in f32, and where they are not hidden.
 
     Returns None for a mask that does not broadcast to the shape.
@@ -66,22 +67,29 @@ def masks_of(mask: np.ndarray | None, shape: tuple[int, ...]) -> tuple[np.ndarra
     return (added, mask) if mask.dtype == np.bool_ else (mask, shown)
 
 
-def attend_to_past(
-    query: np.ndarray, key: np.ndarray, value: np.ndarray, angles: tuple[np.ndarray, np.ndarray], keys: np.ndarray,
-    values: np.ndarray, masks: tuple[np.ndarray, np.ndarray], scale: float, out: np.ndarray,
-) -> None:  # fmt: skip
-    """Rotate a query and its key, append the key and the value to those of the past, and attend to them.
+def to_past(rows: Sequence[np.ndarray], out: np.ndarray, sizes: Sequence[int], numbers: np.ndarray) -> Call:
+    """Return the call that rotates a query and its key, appends key and value to those of the past, and attends.
 
-    All but the second mask (see ``masks_of``) are f32: ``query`` [B, H, 1, E], ``key`` [B, G, 1, E], ``value``
-    [B, G, 1, Ev] and ``out`` [B, H, 1, Ev] are contiguous. ``angles`` are the cosines and sines of the rotation, E
-    contiguous numbers each. ``keys`` [B, G, S, E] and ``values`` [B, G, S, Ev], whose last rows are filled, have
-    contiguous heads.
+    ``rows`` are the query [B, H, 1, E], the key [B, G, 1, E], the value [B, G, 1, Ev], and cosines and sines of the
+    rotation, E numbers each. They and ``out`` [B, H, 1, Ev] are f32 and contiguous. ``sizes`` are B, H, G, E, Ev.
+    ``numbers`` is what ``tell_past`` writes before the call: 12 numbers of i64.
     """
-    rows = (*map(data_address, (query, key, value)), *map(data_address, angles))
-    batch, groups, count, width = keys.shape
-    sizes = *_place(keys), *_place(values), query.shape[1], groups, count, width
-    work = _WORK_PER_PAIR * query.size * count
-    share(_attend_to_past, batch * groups, work, *rows, *sizes, *masks, np.float32(scale), out)
+    batch, heads, groups, width, wide = sizes
+    arguments = (numbers, *map(data_address, (*rows, out)), heads, groups, width, wide)
+    return Call(_attend_to_past, arguments, batch * groups)
+
+
+def tell_past(numbers: np.ndarray, keys: np.ndarray, values: np.ndarray, mask: np.ndarray, scale: float) -> None:
+    """Write to ``numbers`` where the past of a token is, and how it is seen: see ``to_past``.
+
+    ``keys`` [B, G, S, E] and ``values`` [B, G, S, Ev] are f32 and have contiguous heads; the call fills their last
+    rows. ``mask`` is f32, which is added, or boolean. It has four axes, of which the last is contiguous, and broadcasts
+    to [B, H, 1, S].
+    """
+    apart = (step if size > 1 else 0 for step, size in zip(mask.strides[:2], mask.shape))
+    columns = -mask.shape[3] if mask.dtype == np.bool_ else mask.shape[3]
+    numbers[:-1] = (*_place(keys), *_place(values), keys.shape[2], data_address(mask), *apart, columns)
+    numbers[-1:].view(np.float32)[0] = scale
 
 
 _WORK_PER_PAIR: Final = 32
@@ -254,12 +262,14 @@ def _attend(
 
 @compiled
 def _attend_to_past(
-    query: int, key: int, value: int, cosines: int, sines: int, past: int, past_batch: int, past_group: int,
-    values: int, values_batch: int, values_group: int, heads: int, groups: int, keys: int, width: int,
-    added: np.ndarray, shown: np.ndarray, scale: np.float32, out: np.ndarray, first: int, last: int,
+    numbers: np.ndarray, query: int, key: int, value: int, cosines: int, sines: int, out: int, heads: int, groups: int,
+    width: int, wide: int, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Compute the groups of heads from ``first`` to before ``last``: see ``attend_to_past``, and ``_attend``."""
-    wide, rows = out.shape[3], heads // groups
+    """Compute the groups of heads from ``first`` to before ``last``: see ``to_past``, and ``_attend``."""
+    past, past_batch, past_group, values, values_batch, values_group = numbers[:6]
+    keys, mask, mask_batch, mask_head, columns = numbers[6:11]
+    scale = row_at(address_of(numbers) + 8 * 11, 1)[0]
+    rows = heads // groups
     turned = np.empty(width, np.float32)
     weights = np.empty(keys, np.float32)
     of = address_of(weights)
@@ -274,12 +284,15 @@ def _attend_to_past(
         for h in range(g * rows, (g + 1) * rows):
             _rotate(query + 4 * width * (b * heads + h), cosines, sines, address_of(turned), width, scale)
             score(address_of(turned), own, 4 * width, width, keys, of)
-            _add(weights, added[_at(added, b, 0), _at(added, h, 1), 0])
-            _hide(weights, shown[_at(shown, b, 0), _at(shown, h, 1), 0])
+            seen = mask + b * mask_batch + h * mask_head
+            if columns > 0:
+                _add(weights, row_at(seen, columns))
+            else:
+                _hide(weights, array_at(bytes_at(seen), -columns))
             factor = _ONE / weigh(weights)
             for s in range(keys):
                 weights[s] *= factor
-            mix(of, keys, theirs, 4 * wide, wide, address_of(out) + 4 * wide * (b * heads + h))
+            mix(of, keys, theirs, 4 * wide, wide, out + 4 * wide * (b * heads + h))
 
 
 @contracted
