@@ -105,6 +105,10 @@ class _Commands(click.Group):
         except Exception as error:
             status = _failed(error)
             report_error(ctx.meta["irrun.arguments"], status, str(error), error)
+        if status in (1, 2) and (chosen := ctx.meta.get("irrun.chosen")):
+            from irrun.cli import _inputs
+
+            _inputs.print_chosen_shapes(chosen.values())
         return status
 
 

@@ -16,11 +16,10 @@ from rich.text import Text
 from irrun import api
 from irrun.arrays.pictures import Pictures
 from irrun.base.compiling import COMPILING
-from irrun.base.text import printable
 from irrun.checking import listing
 from irrun.checking.render import concise
 from irrun.cli import _terminal
-from irrun.cli._inputs import Input, gather
+from irrun.cli._inputs import Input, gather, print_chosen_shapes
 from irrun.cli._last_resort import LastResort
 from irrun.cli._outputs import Output, describe, describe_taps
 from irrun.diagnostics import ExecutionError, ReadError
@@ -33,7 +32,6 @@ from irrun.running.executor import Executable, Outputs
 from irrun.running.hooks import Hook
 from irrun.running.live import default_max_memory
 from irrun.running.profile import Profile
-from irrun.types import PartialShape
 
 if TYPE_CHECKING:
     from irrun.debug.nonfinite import NonFinite, Report
@@ -125,7 +123,7 @@ def execute(item: Parsed | ReadError, settings: Settings) -> Run:
     try:
         outputs, seconds = _outputs(executable, [i.array for i in inputs], settings, profile, nonfinite, err)
     except ExecutionError:
-        _print_chosen_shapes(inputs, err)
+        print_chosen_shapes(inputs)
         raise
     report = nonfinite.report() if nonfinite else None
     costs = _costs(model, inputs) if settings.profiled else {}
@@ -242,14 +240,3 @@ class _Bar:
 
     def after(self, step: Step, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray]) -> None:
         self.progress.advance(self.task)
-
-
-def _print_chosen_shapes(inputs: Sequence[Input], err: Console) -> None:
-    """Print the shapes that irrun chose for dynamic inputs: the run may have failed because of them."""
-    for item in inputs:
-        if item.chosen is not None:
-            name, shape = printable(item.name), PartialShape.of(item.array.shape)
-            err.print(
-                f'note: input "{name}" has the dynamic shape {item.chosen}, for which irrun chose {shape}; ', end=""
-            )
-            err.print(f"choose other dims with -i '{name}=random:[...]'")

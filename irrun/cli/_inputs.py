@@ -6,7 +6,7 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,8 @@ import numpy as np
 
 from irrun.arrays.pictures import AS_THEY_ARE, Pictures, read_picture
 from irrun.arrays.reading import HEAD, PICTURE, native, read_array, why
-from irrun.base.text import counted
+from irrun.base.text import counted, printable
+from irrun.cli import _terminal
 from irrun.diagnostics import FeedError, diagnostic
 from irrun.ir.parse import require_file
 from irrun.ir.recognition import kind_of
@@ -25,7 +26,7 @@ from irrun.model.lookup import bad_feed, nearest
 from irrun.running.generate import GENERATORS, declared, element_types, generate
 from irrun.types import ELEMENT_TYPES, ElementType, PartialShape, text_array
 
-__all__ = ["Input", "gather", "gather_specs", "split"]
+__all__ = ["Input", "gather", "gather_specs", "print_chosen_shapes", "remember_chosen_shapes", "split"]
 
 _GENERATED: Final = re.compile(rf"({'|'.join(GENERATORS)})(?::(.*))?", re.DOTALL)
 _ARRAY: Final = re.compile(r"(.+\.npy)|(.+\.npz)(?::(.*))?", re.IGNORECASE | re.DOTALL)
@@ -59,6 +60,27 @@ def gather(
             raise bad_feed(model, model.parameters[number], "is passed twice", "remove one of its options -i")
         specs[number] = spec
     return gather_specs(model, specs, seed, max_memory, pictures)
+
+
+def remember_chosen_shapes(inputs: Sequence[Input]) -> None:
+    """Keep the inputs whose shapes irrun chose, so that a command that fails names them at its end."""
+    if (context := click.get_current_context(silent=True)) is not None:
+        chosen = context.meta.setdefault("irrun.chosen", {})
+        for item in inputs:
+            if item.chosen is not None:
+                chosen.setdefault(item.name, item)
+
+
+def print_chosen_shapes(inputs: Iterable[Input]) -> None:
+    """Print the shapes that irrun chose for dynamic inputs: the run may have failed because of them."""
+    err = _terminal.console(stderr=True)
+    for item in inputs:
+        if item.chosen is not None:
+            name, shape = printable(item.name), PartialShape.of(item.array.shape)
+            err.print(
+                f'note: input "{name}" has the dynamic shape {item.chosen}, for which irrun chose {shape}; ', end=""
+            )
+            err.print(f"choose other dims with -i '{name}=random:[...]'")
 
 
 def gather_specs(

@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from irrun.arrays.pictures import AS_THEY_ARE, Pictures
-from irrun.cli._inputs import gather_specs, split
+from irrun.cli._inputs import gather_specs, remember_chosen_shapes, split
 from irrun.diagnostics import FeedError, diagnostic
 from irrun.model import Model
 from irrun.model.lookup import bad_feed
@@ -50,6 +50,7 @@ def samples(
     for sample in range(total):
         chosen = {number: values[sample if len(values) > 1 else 0] for number, values in specs.items()}
         inputs = gather_specs(model, chosen, seed + sample, max_memory, pictures)
+        remember_chosen_shapes(inputs)
         yield {number: item.array for number, item in enumerate(inputs)}
 
 

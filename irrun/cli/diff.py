@@ -13,7 +13,7 @@ from irrun.cli import _completion, _difference, _errors, _markdown, _runtime_dif
 from irrun.cli._comparison_options import LimitOptions, limit_options
 from irrun.cli._exclusions import Exclusion, formats, refuse
 from irrun.cli._input_options import input_option, seed_option
-from irrun.cli._inputs import gather
+from irrun.cli._inputs import gather, remember_chosen_shapes
 from irrun.cli._options import all_option, format_option, plugin_option, runs_option
 from irrun.cli._settings import with_settings
 from irrun.debug.difference import Difference, diff
@@ -121,6 +121,7 @@ def _graphs(settings: Settings) -> RuntimeDifference:
     for side, path in zip(sides, (settings.weights_a, settings.weights_b)):
         side = side.with_weights(path)
         given = gather(api.read_model(str(side.path), side.weights), settings.inputs, settings.seed, limit.memory)
+        remember_chosen_shapes(given)
         arrays = {position: item.array for position, item in enumerate(given)}
         results.append(runtime(str(side.path), side, arrays, runs=settings.runs, limits=limit.limits))
     return difference(*results)

@@ -12,9 +12,11 @@ from irrun import api
 from irrun.base.text import counted, printable
 from irrun.cli import _completion, _terminal
 from irrun.cli._input_options import input_option, shape_option
+from irrun.cli._inputs import gather, remember_chosen_shapes
 from irrun.cli._options import format_option, new_file, plugin_option, require_ending, weights_option
 from irrun.cli._samples import samples
 from irrun.cli._servers import missing
+from irrun.diagnostics import ExecutionError
 from irrun.model import Model, Shapes
 from irrun.running.live import default_max_memory
 
@@ -72,10 +74,15 @@ def command(
     whole = api.read_model(model, weights)
     if shapes:
         whole = whole.reshape(shapes)
-    written = to_onnx(
-        whole, target, opset=OPSET if opset is None else opset, external=external or None, functions=functions,
-        verify=not no_verify, feeds=_feeds(whole, inputs) if inputs else None,
-    )  # fmt: skip
+    try:
+        written = to_onnx(
+            whole, target, opset=OPSET if opset is None else opset, external=external or None, functions=functions,
+            verify=not no_verify, feeds=_feeds(whole, inputs) if inputs else None,
+        )  # fmt: skip
+    except ExecutionError:
+        if not inputs:  # the export has drawn them
+            remember_chosen_shapes(gather(whole, (), 0, default_max_memory()))
+        raise
     if form == "json":
         _terminal.print_json(_record(written))
         return 0

@@ -14,7 +14,7 @@ from irrun.cli import _completion, _errors, _models, _terminal
 from irrun.cli._comparison_options import ToleranceOptions, tolerance_options
 from irrun.cli._exclusions import Exclusion, formats, refuse
 from irrun.cli._input_options import input_option, picture_options, seed_option, shape_option
-from irrun.cli._inputs import gather
+from irrun.cli._inputs import gather, remember_chosen_shapes
 from irrun.cli._options import (
     format_option,
     memory_option,
@@ -139,6 +139,7 @@ def command(settings: Settings) -> int:
     sides = (settings.side, settings.engine, settings.expected)
     if (settings.run or any(sides)) and not any(problem.blocks for problem in parsed.problems):
         given = gather(parsed.model, settings.inputs, settings.seed, memory, settings.pictures)
+        remember_chosen_shapes(given)
         feeds = {position: item.array for position, item in enumerate(given)}
         origins = {position: item.origin for position, item in enumerate(given)}
     report = collect(

@@ -11,7 +11,7 @@ from irrun import api
 from irrun.cli import _completion, _runtime, _terminal
 from irrun.cli._comparison_options import LimitOptions, limit_options
 from irrun.cli._input_options import input_option, seed_option
-from irrun.cli._inputs import gather
+from irrun.cli._inputs import gather, remember_chosen_shapes
 from irrun.cli._options import all_option, format_option, runs_option, top_option, weights_option
 from irrun.cli._settings import with_settings
 from irrun.debug.runtime import runtime
@@ -69,6 +69,7 @@ def command(settings: Settings) -> int:
     """
     model = api.read_model(settings.model, settings.weights)
     given = gather(model, settings.inputs, settings.seed, settings.limit.memory)
+    remember_chosen_shapes(given)
     result = runtime(
         settings.model,
         settings.side,

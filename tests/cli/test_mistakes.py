@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
+import irrun
+from irrun import build as b
 from places import ROOT, SAMPLES
 
 MISTAKES = {
@@ -80,6 +82,33 @@ def test_the_message_says_what_to_write(line: str, folder: Path, call: Any) -> N
     text = " ".join((done.stdout + done.stderr).split())
     assert MISTAKES[line] in text
     assert {path.name for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run",
+        "report -o r.html",
+        "precision",
+        "compare exact",
+        "bisect exact -o found",
+        "edit --fold -o e.xml",
+        "export -o e.onnx",
+    ],
+)
+def test_the_shape_that_irrun_has_chosen_is_named(line: str, tmp_path: Path, call: Any, monkeypatch: Any) -> None:
+    """The model refuses the smallest shape: three elements make no two rows."""
+    if line.startswith("export"):
+        pytest.importorskip("onnxruntime", reason="exported models are run by onnxruntime, of the extra `onnx`")
+    monkeypatch.chdir(tmp_path)
+    rows = b.Reshape(b.parameter([None, 3], "f32", name="x"), [2, -1], special_zero=False)
+    irrun.save_model(b.model(b.Relu(rows)), "open.xml")
+    command, *rest = line.split(" ")
+    refused = call(command, "open.xml", *rest)
+    assert refused.exit_code != 0
+    note = 'note: input "x" has the dynamic shape [?,3], for which irrun chose [1,3]; choose other dims with -i'
+    assert refused.stderr.count(note) == 1
+    assert "note: input" not in call(command, "open.xml", *rest, "-i", "x=random:[2,3]").stderr
 
 
 def test_a_file_alone_is_the_only_input(folder: Path, call: Any) -> None:
