@@ -158,7 +158,7 @@ def grouped_attention(
         shape = (batch, groups, each, queries, value.shape[-1])
     divided = replace(asked, query=query, key=key, value=value, masks=apart)
     result = attend(divided, out=None if out is None else out.reshape(shape))
-    result = result.reshape(-1, heads, queries, value.shape[-1]) if out is None else out
+    result = result.reshape(len(result), heads, queries, value.shape[-1]) if out is None else out
     report_in_blocks(result, on_tile_ready)
     return result
 

@@ -139,3 +139,22 @@ def test_keys_without_heads(causal: bool) -> None:
     model = b.model({"y": b.ScaledDotProductAttention(*inputs, causal=causal)}, inputs=inputs)
     y = irrun.compile(model, exact=False)([np.ones(shape, np.float32) for shape in shapes.values()])[0]
     assert y.shape == (5, 0, 2, 4)
+
+
+@pytest.mark.parametrize("queries", [0, 1, 3])
+@pytest.mark.parametrize("keys", [0, 5])
+@pytest.mark.parametrize("batch", [0, 2])
+def test_heads_in_groups_without_elements(batch: int, keys: int, queries: int) -> None:
+    """Queries of zeros: a result is the mean of the values, which are also the keys, and 0 without keys."""
+    query, x = (b.parameter([None, heads, None, 4], "f32") for heads in (6, 2))
+    length = b.ShapeOf(x, output_type="i64")
+    first, last = (b.Gather(length, axes, 0) for axes in ([0, 1], [2, 3]))
+    repeated = b.Broadcast(b.Unsqueeze(x, [2]), b.Concat([first, [3], last], axis=0), mode="bidirectional")
+    wide = b.Reshape(repeated, [0, 6, -1, 4], special_zero=True)
+    y = b.ScaledDotProductAttention(query, wide, wide, causal=False)
+    model = irrun.compile(b.model({"y": y}, inputs=[query, x]), exact=False)
+    assert "Broadcast" not in [step.op.type for step in model.plan.steps]
+    values = np.arange(batch * 2 * keys * 4, dtype=np.float32).reshape(batch, 2, keys, 4)
+    y = model([np.zeros((batch, 6, queries, 4), np.float32), values])[0]
+    means = values.repeat(3, 1).sum(2, keepdims=True) / np.float32(keys or 1)
+    np.testing.assert_allclose(y, np.broadcast_to(means, (batch, 6, queries, 4)), rtol=1e-6)
