@@ -143,8 +143,6 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
             sentences.add(_code(refused.code, refused.label))
         if not body and f"an input is {_OUTSIDE}" in sentences:
             sentences.add(f"an input is {_OUTSIDE} outside of bodies")
-        if layer.id not in fed:
-            sentences.add("no input of the model reaches it")
         if layer.type.lower() == "assign" and not graph.reads_its_variable(model, layer):
             sentences.add("no ReadValue before it has its variable_id")
         if body:
@@ -199,8 +197,6 @@ def _of_ports(
     for position in range(1, min(len(outputs), _MAX_PORTS)):
         if (layer.id, position) in model.readers:
             yield f"layers read output {position}"
-    if any(port.type is None for port in layer.outputs):
-        yield "an output has no precision"
     known = [value for value in inputs if value is not None]
     if known and all(value.shape.is_static for value in known):
         yield "its inputs have known shapes"
@@ -214,6 +210,10 @@ def _of_ports(
         yield "its inputs do not broadcast as numpy does"
     yield from _of_pairs(inputs)
     yield from of_operation(layer, op, inputs, graph.follower(model, layer.id))
+    if layer.type == "MatMul":
+        yield from graph.of_weights(model, layer, values, is_transposed=getattr(op, "transpose_b", False))
+        if graph.attends_in_two_types(model, layer):
+            yield "it ends an attention at an input or an output of the model"
     if inputs and inputs[0] is not None and outputs:
         yield from _of_dims(inputs[0].shape, outputs[0].shape)
     for kind, ports in (("input", inputs), ("output", outputs)):
@@ -329,13 +329,11 @@ def _of_contents(value: Value) -> Iterator[str]:
 def _of_attributes(layer: Layer, cls: type[Op] | None, op: Op | None) -> Iterator[str]:
     declared = _declared(cls)
     for name, text in layer.attributes.items():
-        if cls is not None and name not in declared:
-            yield f"it has the attribute {name}"
-        elif name in declared and not _is_valid(declared[name], text):
+        if name in declared and not _is_valid(declared[name], text):
             yield f"{declared[name].name} has no valid text"
             if declared[name].kind in _LIST or (declared[name].kind in _NUMBER and not _BEGIN.match(text)):
                 yield "a number has no valid text"
-        elif len(text) <= _MAX_TEXT and name not in _UNTOLD:
+        elif (name in declared or cls is None) and len(text) <= _MAX_TEXT and name not in _UNTOLD:
             yield f'{name}="{text.lower()}"'
     for attribute in cls.attributes.values() if cls else ():
         if not layer.attributes.keys() & {attribute.name, *attribute.aliases}:

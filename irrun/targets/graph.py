@@ -1,16 +1,32 @@
-"""On which layers of a model a layer depends: inputs of the model, variables, and constants of few bits."""
+"""On which layers of a model a layer depends: inputs of the model, variables, constants of few bits, attentions."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Final
 
+from irrun.inference.propagate import Values
 from irrun.model import Layer, Model
 
-__all__ = ["behind", "compressed", "fed_by_inputs", "follower", "reached", "reads_its_variable"]
+__all__ = [
+    "attends_in_two_types",
+    "behind",
+    "compressed",
+    "fed_by_inputs",
+    "follower",
+    "of_weights",
+    "reached",
+    "reads_its_variable",
+]
 
 _USUAL_BITS: Final = 8
 """The fewest bits of an element type that each release converts. Weights may have fewer."""
+_BETWEEN: Final = ("add", "divide", "multiply", "softmax", "subtract")
+"""The layers of an attention between its two products."""
+_MOST_BETWEEN: Final = 6
+"""The most layers between the products of an attention."""
+_IN_BF16: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "Interpolate")
+"""Layers that OpenVINO computes in bf16 even near an output, where it has f32 otherwise."""
 
 
 def reads_its_variable(model: Model, assign: Layer) -> bool:
@@ -48,13 +64,13 @@ def behind(model: Model, starts: Iterable[int]) -> set[int]:
 def compressed(model: Model, fed: Container[int]) -> dict[int, frozenset[str]]:
     """Return the types of fewer than 8 bits from which constants are converted, for the layers that depend on none.
 
-    A type has the words ``with zero points`` too if a constant of such a type is subtracted. ``fed`` are the layers
-    that depend on inputs of the model.
+    OpenVINO folds a layer that several read, and thus keeps no such type there. A type has the words ``with zero
+    points`` too if a constant of such a type is subtracted. ``fed`` are the layers that depend on inputs of the model.
     """
     found: dict[int, frozenset[str]] = {}
     for id in model.order:
         layer, feeds = model.layers[id], [feed[0] for feed in model.feeds[id] if feed is not None]
-        if id in fed:
+        if id in fed or len(model.consumers.get(id, ())) > 1:
             continue
         types = {type for feed in feeds for type in found.get(feed, ())}
         if layer.type == "Convert" and feeds and model.layers[feeds[0]].type == "Const":
@@ -77,3 +93,73 @@ def follower(model: Model, id: int) -> str:
         if model.layers[id].type != "Add":
             break
     return model.layers[id].type
+
+
+def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: bool) -> Iterator[str]:
+    """Yield along which axes the scales and zero points vary that decompress the weights of a MatMul.
+
+    OpenVINO folds weights instead if several layers read one of the layers that decompress them.
+    """
+    feeds: Sequence[tuple[int, int] | None] = model.feeds[product.id][1:2]
+    lengths: dict[str, tuple[int, int]] = {}
+    for type in ("Multiply", "Subtract", "Convert"):
+        layer = model.layers[feeds[0][0]] if feeds and feeds[0] is not None else None
+        if layer is None or (layer.type != type and type == "Convert"):
+            return
+        if layer.type != type:
+            continue
+        feeds = model.feeds[layer.id]
+        if len(model.consumers[layer.id]) > 1 or len(feeds) != (1 if type == "Convert" else 2):
+            return
+        if type != "Convert" and (other := feeds[1]) is not None:
+            if type == "Subtract" and model.layers[other[0]].type != "Convert":
+                return
+            dims = (1, 1, *((values[other].shape.static if other in values else None) or ()))
+            lengths[type] = (dims[-1], dims[-2]) if is_transposed else (dims[-2], dims[-1])
+    weights = values.get(feeds[0]) if feeds and feeds[0] is not None else None
+    shape = None if weights is None else weights.shape.static
+    if weights is None or shape is None or len(shape) != 2 or weights.type.bits > _USUAL_BITS:
+        return
+    columns, rows = shape if is_transposed else shape[::-1]
+    scales, zero_points = lengths.get("Multiply"), lengths.get("Subtract", (1, 1))
+    if columns > 1 and zero_points[0] > 1:
+        yield "its weights have zero points for each summed row"
+    if columns > 1 and scales is not None and scales[0] > 1:
+        yield f"its weights have a scale for each {'number' if scales[1] > 1 else 'summed row'}"
+    is_usual = scales is None or (max(scales[0], zero_points[0]) == 1 and min(rows, scales[1]) > 1)
+    if weights.type.bits < _USUAL_BITS and not is_usual:
+        yield "its weights of few bits have other scales or zero points than one for each column"
+
+
+def attends_in_two_types(model: Model, product: Layer) -> bool:
+    """Return whether a MatMul ends an attention of which 2025.4 computes one part in f32, and the other in bf16.
+
+    That is so if an input of the model is the query, the keys or the values, or their transpose, or if no layer between
+    the attention and a Result is one that OpenVINO prefers to compute in bf16.
+    """
+    weights, values = (*model.feeds[product.id], None, None)[:2]
+    layer = None if weights is None else model.layers[weights[0]]
+    if layer is None or layer.type.lower() != "softmax":
+        return False
+    for _ in range(_MOST_BETWEEN):
+        first = next(filter(None, model.feeds[layer.id]), None)
+        if first is None or len(model.consumers[layer.id]) > 1 or layer.type.lower() not in _BETWEEN:
+            break
+        layer = model.layers[first[0]]
+    if layer.type != "MatMul":
+        return False
+    for feed in filter(None, [values, *model.feeds[layer.id]]):
+        before = model.layers[feed[0]]
+        if before.type == "Transpose" and (first := next(iter(model.feeds[before.id]), None)) is not None:
+            before = model.layers[first[0]]
+        if before.type == "Parameter":
+            return True
+    waiting, reached = [product.id], set[int]()
+    while waiting:
+        for id in set(model.consumers.get(waiting.pop(), ())) - reached:
+            if model.layers[id].type == "Result":
+                return True
+            reached.add(id)
+            if model.layers[id].type not in _IN_BF16:
+                waiting.append(id)
+    return False

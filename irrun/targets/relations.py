@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
@@ -17,6 +18,8 @@ __all__ = ["differ", "of_operation"]
 
 _FEW_COLUMNS: Final = 5
 """The fewest columns of compressed weights that each release multiplies without converting them to bf16 first."""
+_FEW_ROWS: Final = 5
+"""The fewest rows that the plugin multiplies with compressed weights by its usual kernel."""
 _SPATIAL: Final = 2
 """The first spatial axis of an image."""
 _VOLUME: Final = 5
@@ -74,9 +77,7 @@ def _of_pdpd(op: Op | None, values: Sequence[Value | None], to: int, placed: int
     axis = getattr(op, "axis", None)
     if axis is None or ranks[0] is None or ranks[1] is None:
         return
-    if ranks[1] > ranks[0]:
-        yield f"input {placed} has more dims than input {to}"
-    elif axis >= 0 and ranks[1] < ranks[0]:
+    if axis >= 0 and ranks[1] < ranks[0]:
         yield f"axis places the fewer dims of input {placed}"
         if axis + ranks[1] != ranks[0]:
             yield f"input {placed} is not aligned with the last dims of input {to}"
@@ -108,27 +109,6 @@ def _of_einsum(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
                 lengths.setdefault(label, set()).update(() if dim.value is None else (dim.value,))
     if any(len(of) > 1 for of in lengths.values()):
         yield "a label has two lengths"
-
-
-def _of_proposal(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    scores, deltas = _dims(values[0]), _dims(values[1])
-    if scores and deltas and min(len(scores), len(deltas)) > 1:
-        counts = scores[1].value, deltas[1].value
-        if counts[0] is not None and counts[1] is not None and counts[1] != 2 * counts[0]:
-            yield "input 1 has not twice the channels of input 0"
-
-
-def _of_limits(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    data = _dims(values[0])
-    if data is None:
-        return
-    varying: set[int] = set()
-    for value in values[1:5]:
-        dims = _dims(value) or ()
-        varying.update(at + len(data) - len(dims) for at, dim in enumerate(dims) if _is_long(dim))
-    yield from (f"its limits differ along axis {axis}" for axis in sorted(varying))
-    if len(varying) > 1:
-        yield "its limits differ along several axes"
 
 
 def _of_updates(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -222,6 +202,9 @@ def _of_product(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     dims = _dims(values[1])
     if dims and dims[-1].value is not None and dims[-1].value < _FEW_COLUMNS:
         yield f"input 1 has fewer than {_FEW_COLUMNS} columns"
+    rows = None if values[0] is None else values[0].shape.static
+    if rows is not None and math.prod(rows[:-1]) < _FEW_ROWS:
+        yield f"input 0 has fewer than {_FEW_ROWS} rows"
 
 
 def _of_attention(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -247,7 +230,7 @@ def _of_frames(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 
 def _of_reduction(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    """Yield along which axes a scalar is reduced: most releases know axis 0 alone, and none keeps it."""
+    """Yield which axes are removed that a release may not know: those of a scalar, or those that an input names."""
     axes = _numbers(values[1])
     if axes and _dims(values[0]) == ():
         if getattr(op, "keep_dims", False):
@@ -256,6 +239,9 @@ def _of_reduction(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
             yield "it reduces axis -1 of a scalar"
         if not {*axes} <= {0, -1}:
             yield "it reduces an axis of a scalar that is neither 0 nor -1"
+    if axes is None and values[1] is not None and not getattr(op, "keep_dims", False):
+        is_single = values[1].shape.static in ((), (1,))
+        yield f"an input names the {'axis' if is_single else 'axes'} that it removes"
 
 
 def _dims(value: Value | None) -> tuple[Dim, ...] | None:
@@ -275,8 +261,6 @@ def _numbers(value: Value | None) -> list[int] | None:
 _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[str]]]] = {
     "Squeeze": _of_squeeze,
     "Einsum": _of_einsum,
-    "Proposal": _of_proposal,
-    "FakeQuantize": _of_limits,
     "ScatterUpdate": _of_updates,
     "ScatterNDUpdate": _of_updates,
     "LRN": _of_norm,

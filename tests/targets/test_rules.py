@@ -172,11 +172,9 @@ def test_facts_about_zero_points_of_few_bits(tmp_path: Path) -> None:
     """The zero point of `plain` is a number of 32 bits, that of `low` is stored in 4 bits."""
     net = Net()
     x = net.parameter("f32", "1,2")
-    weights = net.add(
-        "Convert", [net.const("i4", "2,2", bytes(2))], [("FP32", "2,2")], name="weights", destination_type="f32"
-    )
     low = net.add("Convert", [net.const("i4", "2,1", bytes(1))], [("FP32", "2,1")], name="zero", destination_type="f32")
     for name, zero in (("low", low), ("plain", net.const("f32", "2,1", bytes(8)))):
+        weights = net.add("Convert", [net.const("i4", "2,2", bytes(2))], [("FP32", "2,2")], destination_type="f32")
         shifted = net.add("Subtract", [weights, zero], [("FP32", "2,2")], name=f"{name}_weights")
         net.result(net.add("MatMul", [x, shifted], [("FP32", "1,2")], name=name, transpose_b="true"))
     found = _facts(net.save(tmp_path))

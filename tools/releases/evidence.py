@@ -61,10 +61,10 @@ _USUAL: Final = (
 )
 _NUMBER: Final = re.compile(r" is -?\d\S*$|=.*\d\"$")
 _TRUSTED: Final[Mapping[str, float]] = {
-    "unknown rank": 1.0, "no precision": 1.0, "unknown": 0.8, "irrun reports": 1.0, " is empty": 0.6, "its mask": 0.9, "another dim": 0.8, "an input is": 1.0, "an output is": 1.0, "the file": 1.0, "no valid text": 1.0,
-    "an axis to": 1.0, "a label": 0.9, "a subscript": 0.9, "not twice": 0.9, "its updates": 0.9, "its axes": 0.9, "the usual": 0.9, "its limits": 0.8, "not aligned": 0.9, "axis places": 0.9, "more dims than": 0.9, "layers read": 0.8,
-    " constant": 0.8, "differ in length": 0.9, "differ in size": 0.6, "differ in": 0.86, "not connected": 0.8, "has a dim 1": 0.5, "has no dim 1": 0.5, "one element": 0.5, "more than": 0.9, " has rank": 0.6, " numbers": 0.6, " inputs": 0.6,
-    "=": 0.8, "no input of the model": 0.7, " is ": 0.9,
+    "unknown rank": 1.0, "unknown": 0.8, "irrun reports": 1.0, " is empty": 0.6, "its mask": 0.9, "another dim": 0.8, "an input is": 1.0, "an output is": 1.0, "the file": 1.0, "no valid text": 1.0,
+    "an axis to": 1.0, "a label": 0.9, "a subscript": 0.9, "its updates": 0.9, "its axes": 0.9, "the usual": 0.9, "not aligned": 0.9, "axis places": 0.9, "layers read": 0.8,
+    " constant": 0.8, "differ in length": 0.9, "differ in size": 0.6, "differ in": 0.86, "not connected": 0.8, "its weights": 0.9, "an attention": 0.9, "input names": 0.9, "has a dim 1": 0.5, "has no dim 1": 0.5, "one element": 0.5, "more than": 0.9, " has rank": 0.6, " numbers": 0.6, " inputs": 0.6,
+    "=": 0.8, " is ": 0.9,
 }  # fmt: skip
 
 
