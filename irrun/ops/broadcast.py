@@ -127,13 +127,13 @@ class Broadcast3(Op):
     def run(self, data: np.ndarray, target_shape: np.ndarray, axes_mapping: np.ndarray | None = None) -> np.ndarray:
         target = tuple(int(n) for n in target_shape.tolist())
         if self.mode == "bidirectional":
-            return np.broadcast_to(data, np.broadcast_shapes(data.shape, target))
+            target = np.broadcast_shapes(data.shape, target)
         if self.mode == "explicit" and axes_mapping is not None:
             aligned = [1] * len(target)
             for axis, n in zip(axes_mapping.tolist(), data.shape):
                 aligned[axis] = n
             data = data.reshape(aligned)
-        return np.broadcast_to(data, target)
+        return data[...] if data.shape == target else np.broadcast_to(data, target)
 
 
 @op("Broadcast", since=1, spec="movement/broadcast-1")

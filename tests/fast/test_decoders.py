@@ -256,6 +256,7 @@ def decoder(type: str, layers: int) -> irrun.Model:
     x = b.parameter([1, None, 32], "f32", name="x")
     angles = [b.parameter([1, 1, None, WIDTH], "f32", name=name) for name in ("cos", "sin")]
     mask, rows = b.parameter([None, None, None, None], type, name="mask"), [b.parameter([1], "i32", name="beams")]
+    seen = b.LogicalOr(mask, mask) if type == "boolean" else mask  # a small step behind the first products
     y, sinks = x, []
     for n in range(layers):
         heads: list[b.Node] = []
@@ -263,7 +264,7 @@ def decoder(type: str, layers: int) -> irrun.Model:
             product = b.MatMul(b.Swish(y), generator.standard_normal((32, count * WIDTH), np.float32) / 5)
             apart = b.Reshape(product, [0, 0, count, WIDTH], special_zero=True)
             heads.append(b.Transpose(apart, [0, 2, 1, 3]))
-        result, assigned = layer(heads, angles, mask, rows, (f"key {n}", f"value {n}"))
+        result, assigned = layer(heads, angles, seen, rows, (f"key {n}", f"value {n}"))
         sinks += assigned
         result = b.Reshape(b.Transpose(result, [0, 2, 1, 3]), [0, 0, HEADS * WIDTH], special_zero=True)
         y = b.Add(y, b.MatMul(result, generator.standard_normal((HEADS * WIDTH, 32), np.float32) / 7))
@@ -378,7 +379,7 @@ def test_a_token_of_all_layers_is_one_step(type: str, monkeypatch: pytest.Monkey
     steps = compiled.plans[-1].steps
     (turns,) = [step for step in steps if step.kernel.algorithm == "compiled in turn"]
     assert sum(one.type == "ScaledDotProductAttention" for one in turns.layers) == 3
-    assert not {"MatMul", "ScaledDotProductAttention"} & {step.op.type for step in steps if step is not turns}
+    assert [step.op.type for step in steps if step is not turns] in ([], ["LogicalOr"])
 
 
 def test_keys_that_are_broadcast_to_another_length_are_left_to_their_layers() -> None:

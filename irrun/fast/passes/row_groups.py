@@ -39,7 +39,7 @@ _FIRST_SCRATCH: Final = 3
 def join_rows(flow: Flow, context: Context) -> Flow:
     """Replace each group of steps that compute row by row by one step.
 
-    A group has a matrix product and at least one more product or normalisation.
+    A group has a matrix product and, unless its rows are few, at least one more product or normalisation.
     """
     rows = [_rows(step, context.values) for step in flow.steps]
     while True:
@@ -57,7 +57,7 @@ class _Groups:
     """
 
     def __init__(self, flow: Flow, rows: Sequence[int]) -> None:
-        self.flow = flow
+        self.flow, self.rows = flow, rows
         self.group: dict[int, set[int]] = {}
         self.at = list(range(flow.end + 1))
         """The position at which each step will run."""
@@ -101,7 +101,8 @@ class _Groups:
         for group in self.group.values():
             kernels = [self.flow.steps[position].kernel for position in group]
             kernels = [kernel for kernel in kernels if kernel.joins.row_calls and kernel.out != "elementwise"]
-            if len(kernels) < 2 or not any(kernel.flops for kernel in kernels):
+            is_alone = len(kernels) < 2 and self.rows[min(group)] >= FEW_ROWS
+            if is_alone or not any(kernel.flops for kernel in kernels):
                 small |= group
         return small
 
@@ -213,7 +214,8 @@ def _joined(members: Sequence[Step], outputs: Sequence[int], values: Sequence[Va
     packing = Packing(tuple(range(len(operands), len(reads))), sum(step.kernel.packing.bytes for step in members))
     rows = prod(group.shapes[0][:-1])
     joins = Joins(calls=group.in_turn, spare_bytes=_placed(rows, widths)[1]) if rows < FEW_ROWS else Joins()
-    kernel = Kernel(group.call, "by rows", out="whole", flops=group.flops, packing=packing, joins=joins)
+    name = "by rows" if len(members) > 1 else members[0].kernel.algorithm
+    kernel = Kernel(group.call, name, out="whole", flops=group.flops, packing=packing, joins=joins)
     layers = tuple(layer for step in members for layer in step.layers)
     return replace(
         members[-1],

@@ -17,7 +17,7 @@ import numpy as np
 from irrun.kernels.blocks import placed, scratch
 from irrun.opdef import Calls, Kernel, Packing, Value
 from irrun.planning.failures import blamed
-from irrun.planning.flow import Context, Flow, is_static
+from irrun.planning.flow import Context, Flow
 from irrun.planning.steps import Step
 
 __all__ = ["gather_calls", "join_turns"]
@@ -42,12 +42,7 @@ def gather_calls(flow: Flow, context: Context) -> Flow:
     gathered: list[Step] = []
     for step in flow.steps:
         at = place = len(gathered)
-        if (
-            not _has_calls(step)
-            and step.op.pure
-            and is_static(step, context.values)
-            and _bytes_made(step, context.values) <= _SMALL_BYTES
-        ):
+        if not _has_calls(step) and _is_small(step, context.values):
             while place > max(0, at - _MAX_PASSED) and _passes(step, gathered[place - 1]):
                 place -= 1
             at = place if place == 0 or not _has_calls(gathered[place - 1]) else at
@@ -60,6 +55,7 @@ def join_turns(flow: Flow, context: Context) -> Flow:
 
     A step alone is joined with itself: then, a run does not prepare its calls again.
     """
+    flow = gather_calls(flow, context)  # again, because groups of rows have calls now
     steps: list[Step] = []
     runs = groupby(enumerate(flow.steps), lambda numbered: _may_join(flow, numbered[1]))
     for has_calls, run in runs:
@@ -79,6 +75,14 @@ def _all_joined(flow: Flow, members: Mapping[int, Step], context: Context) -> li
 
 def _has_calls(step: Step) -> bool:
     return step.kernel.joins.calls is not None
+
+
+def _is_small(step: Step, values: Sequence[Value]) -> bool:
+    """Return whether a step gives one value of few bytes, or a mask or indices, whose size may be unknown."""
+    if not step.op.pure or step.needed or len(step.writes) != 1:
+        return False
+    type, shape = values[step.writes[0]].type, values[step.writes[0]].shape
+    return _bytes_made(step, values) <= _SMALL_BYTES if shape.is_static else type.kind == "boolean" or type.is_integer
 
 
 def _may_join(flow: Flow, step: Step) -> bool:
