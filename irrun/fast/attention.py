@@ -16,7 +16,7 @@ from irrun.fast.machine.memory import address_of, data_address, row_at
 from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS, compiled
 from irrun.fast.machine.sharing import share
 from irrun.fast.panels import AS_THEY_ARE, MAX_SUMMED_ROWS, WIDTH, multiply_half, multiply_panel
-from irrun.fast.precision.pairs import GROUP, interleave, round_groups
+from irrun.fast.precision.pairs import GROUP, interleave, round_row
 from irrun.fast.tokens.few_queries import attend_in_place
 from irrun.kernels import attention as by_numpy
 from irrun.kernels.blocks import report_in_blocks
@@ -184,20 +184,20 @@ def _attend(
     some = np.zeros((max(tall, VECTOR), held), np.float32)
     weights = np.empty((tall, columns), np.float32)
     sums = np.empty((tall, wide * WIDTH), np.float32)
-    factors, spare = np.empty(tall, np.float32), np.zeros((4, GROUP), np.float32)
+    factors, spare = np.empty(tall, np.float32), np.zeros((3, VECTOR), np.float32)
     # what is added to scores: zeros for the keys that a query sees, or its mask, and -Inf for the others
     shown, masks = np.zeros(2 * columns, np.float32), np.empty((tall, columns), np.float32)
     shown[columns:] = _HIDDEN
     masks[:, keys:] = _HIDDEN
     for head in range(first // queries, -(-last // queries)):
         begin, end = max(first - head * queries, 0), min(last - head * queries, queries)
-        _hold_keys(places[1, head], 4 * steps[1], keys, depth, share, across, some, spare)
+        _hold_keys(places[1, head], 4 * steps[1], keys, depth, share, across, some)
         _hold_values(places[2, head], 4 * steps[2], keys, width, share, values, spare)
         for top in range(begin, end, tall):
             high = min(tall, end - top)
             a, lda = places[0, head] + 4 * top * steps[0], steps[0]
             if share == 2:
-                _hold(a, 4 * lda, high, depth, share, some, spare)
+                _hold(a, 4 * lda, high, depth, share, some)
                 a, lda = address_of(some), held
             _fetch_next(places, steps, head, (top, top + high), (depth, width), keys)
             seen = min(keys, top + high) if causal else keys
@@ -299,29 +299,25 @@ def _weigh_few(
 
 @contracted
 def _hold(
-    source: int, step: int, rows: int, count: int, share: int, some: np.ndarray, spare: np.ndarray
+    source: int, step: int, rows: int, count: int, share: int, some: np.ndarray
 ) -> None:  # fmt: skip
-    """Copy rows of numbers, which are ``step`` bytes apart, to words of a form. ``spare[0]`` has zeros at its end."""
-    whole, target, apart = count // GROUP, address_of(some), some.strides[0]
+    """Copy rows of numbers, which are ``step`` bytes apart, to words of a form. What follows them in a row stays."""
     for i in range(rows):
-        row, place = source + i * step, target + i * apart
+        row, place = source + i * step, address_of(some) + i * some.strides[0]
         if share == 1:
             _copy(row, place, count, _ONE)
-            continue
-        round_groups(row, place, whole)
-        if whole * GROUP < count:
-            _copy(row + 4 * whole * GROUP, address_of(spare), count - whole * GROUP, _ONE)
-            round_groups(address_of(spare), place + 4 * whole * VECTOR, 1)
+        else:
+            round_row(row, place, count)
 
 
 @contracted
 def _hold_keys(
-    source: int, step: int, keys: int, depth: int, share: int, across: np.ndarray, some: np.ndarray, spare: np.ndarray
+    source: int, step: int, keys: int, depth: int, share: int, across: np.ndarray, some: np.ndarray
 ) -> None:  # fmt: skip
     """Fill panels, whose columns are keys. The rows of ``source`` are ``step`` bytes apart."""
     held = some.shape[1]
     for j in range(0, keys, VECTOR):
-        _hold(source + j * step, step, min(VECTOR, keys - j), depth, share, some, spare)
+        _hold(source + j * step, step, min(VECTOR, keys - j), depth, share, some)
         for n in range(keys - j, VECTOR):
             for k in range(held):
                 some[n, k] = _ZERO
@@ -335,7 +331,7 @@ def _hold_values(
     source: int, step: int, keys: int, width: int, share: int, values: np.ndarray, spare: np.ndarray
 ) -> None:  # fmt: skip
     """Fill panels, whose rows are values. The rows of ``source`` are ``step`` bytes apart."""
-    one, other, zeros = address_of(spare) + 4 * GROUP, address_of(spare) + 8 * GROUP, address_of(spare) + 12 * GROUP
+    one, other, zeros = address_of(spare), address_of(spare) + 4 * VECTOR, address_of(spare) + 8 * VECTOR
     for j in range(0, keys, share):
         row, target = source + j * step, address_of(values) + 4 * (j // share) * WIDTH
         if share == 1:

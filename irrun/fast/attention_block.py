@@ -7,7 +7,22 @@ from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any, Final
 
-from irrun.fast.block import CACHE_LINE_BYTES, FORMS, SECOND_LEVEL, at, fetch, fused, int64, multiplied, repeated
+from irrun.fast.block import FORMS, multiplied
+from irrun.fast.machine.emitting import (
+    CACHE_LINE_BYTES,
+    FLOATS,
+    INTS,
+    at,
+    called,
+    equal,
+    fetch,
+    fused,
+    int64,
+    load_lanes,
+    looped,
+    mask_of,
+    repeated,
+)  # fmt: skip
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import VECTOR
 from irrun.fast.precision.pairs import GROUP, neighbours
@@ -15,9 +30,6 @@ from irrun.fast.precision.pairs import GROUP, neighbours
 __all__ = ["as_columns", "fetch_row", "weigh_block", "weigh_pairs", "weigh_vectors"]
 
 _F32: Final = ir.FloatType()
-_I32: Final = ir.IntType(32)
-_FLOATS: Final = ir.VectorType(_F32, VECTOR)
-_INTS: Final = ir.VectorType(_I32, VECTOR)
 
 
 def _as_columns(context: Any, source: Any, step: Any, target: Any, apart: Any) -> Any:
@@ -28,16 +40,16 @@ def _as_columns(context: Any, source: Any, step: Any, target: Any, apart: Any) -
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         source, step, target, apart = arguments
-        rows = [builder.load(at(builder, source, builder.mul(step, int64(n)), _INTS), align=4) for n in range(VECTOR)]
+        rows = [builder.load(at(builder, source, builder.mul(step, int64(n)), INTS), align=4) for n in range(VECTOR)]
         half = VECTOR // 2
         low, high = (
-            ir.Constant(_INTS, [n for i in range(begin, begin + half) for n in (i, i + VECTOR)]) for begin in (0, half)
+            ir.Constant(INTS, [n for i in range(begin, begin + half) for n in (i, i + VECTOR)]) for begin in (0, half)
         )
         for _ in range(VECTOR.bit_length() - 1):  # each time, another bit of the number of a row changes places
             pairs = [(rows[n], rows[n + half]) for n in range(half)]
             rows = [builder.shuffle_vector(*pair, order) for pair in pairs for order in (low, high)]
         for n, row in enumerate(rows):
-            builder.store(row, at(builder, target, builder.mul(apart, int64(n)), _INTS), align=4)
+            builder.store(row, at(builder, target, builder.mul(apart, int64(n)), INTS), align=4)
         return context.get_dummy_value()
 
     return types.void(source, step, target, apart), generate
@@ -52,7 +64,7 @@ def _fetch_row(context: Any, address: Any, size: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         address, size = arguments
         with cgutils.for_range_slice(builder, int64(0), size, int64(CACHE_LINE_BYTES)) as (offset, _):
-            fetch(builder, builder.add(address, offset), SECOND_LEVEL)
+            fetch(builder, builder.add(address, offset))
         return context.get_dummy_value()
 
     return types.void(address, size), generate
@@ -61,31 +73,11 @@ def _fetch_row(context: Any, address: Any, size: Any) -> Any:
 fetch_row: Final[Callable[..., None]] = emitted(_fetch_row)
 
 
-def _floats(number: float) -> ir.Constant:
-    return ir.Constant(_FLOATS, [number] * VECTOR)
-
-
 def _across(builder: Any, operation: str, vector: ir.Value, first: float | None, flag: str) -> ir.Value:
     """Return the sum (``fadd``) or the maximum (``fmax``) of the numbers of a vector."""
-    given = [] if first is None else [_F32]
-    kind = ir.FunctionType(_F32, [*given, _FLOATS])
+    given = [] if first is None else [ir.Constant(_F32, first)]
     name = f"llvm.vector.reduce.{operation}.v{VECTOR}f32"
-    function = cgutils.get_or_insert_function(builder.module, kind, name)
-    return builder.call(function, [*(ir.Constant(_F32, first) for _ in given), vector], fastmath=(flag,))
-
-
-def _loop(
-    builder: Any, count: ir.Value, initial: ir.Value, step: Callable[[ir.Value, Sequence[ir.Value]], Sequence[ir.Value]]
-) -> list[ir.Value]:
-    """Emit ``values = step(index, values)`` for the indices from 0 to before ``count``, and return the last two values.
-
-    Both are ``initial`` before.
-    """
-    held = [cgutils.alloca_once_value(builder, initial) for _ in range(2)]
-    with cgutils.for_range(builder, count) as loop:
-        for value, place in zip(step(loop.index, [builder.load(place) for place in held]), held):
-            builder.store(value, place)
-    return [builder.load(place) for place in held]
+    return called(builder, name, _F32, *given, vector, fastmath=(flag,))
 
 
 _LEAST: Final = -88.0  # the exponential is 0 from here on
@@ -105,15 +97,15 @@ _POWERS: Final = (
 
 def _exponential(builder: Any, x: ir.Value) -> ir.Value:
     """Return e to the power of vectors of numbers <= 0, or 0 for results that are no normal numbers."""
-    x = builder.select(builder.fcmp_ordered("<", x, _floats(_LEAST)), _floats(_LEAST), x)
-    biased = fused(builder, x, _floats(_PER_E), _floats(_ROUNDING))
-    whole = builder.fsub(biased, _floats(_ROUNDING))
-    rest = fused(builder, x, _floats(_PER_E), builder.fneg(whole))
-    power = _floats(_POWERS[0])
+    x = builder.select(builder.fcmp_ordered("<", x, equal(FLOATS, _LEAST)), equal(FLOATS, _LEAST), x)
+    biased = fused(builder, x, equal(FLOATS, _PER_E), equal(FLOATS, _ROUNDING))
+    whole = builder.fsub(biased, equal(FLOATS, _ROUNDING))
+    rest = fused(builder, x, equal(FLOATS, _PER_E), builder.fneg(whole))
+    power = equal(FLOATS, _POWERS[0])
     for coefficient in _POWERS[1:]:
-        power = fused(builder, power, rest, _floats(coefficient))
-    exponent = builder.shl(builder.bitcast(biased, _INTS), ir.Constant(_INTS, [23] * VECTOR))
-    return builder.fmul(power, builder.bitcast(exponent, _FLOATS))
+        power = fused(builder, power, rest, equal(FLOATS, coefficient))
+    exponent = builder.shl(builder.bitcast(biased, INTS), equal(INTS, 23))
+    return builder.fmul(power, builder.bitcast(exponent, FLOATS))
 
 
 def _weigh(paired: bool) -> Callable[..., Any]:
@@ -132,7 +124,7 @@ def _weigh(paired: bool) -> Callable[..., Any]:
                 offset, found = builder.mul(index, int64(4 * GROUP)), []
                 for n, before in enumerate(most):
                     place, added = (
-                        at(builder, address, builder.add(offset, int64(4 * VECTOR * n)), _FLOATS)
+                        at(builder, address, builder.add(offset, int64(4 * VECTOR * n)), FLOATS)
                         for address in (row, mask)
                     )
                     score = builder.load(place, align=4)
@@ -143,7 +135,7 @@ def _weigh(paired: bool) -> Callable[..., Any]:
 
             def weighed(index: ir.Value, totals: Sequence[ir.Value]) -> list[ir.Value]:
                 begin = builder.add(row, builder.mul(index, int64(4 * GROUP)))
-                places = [at(builder, begin, int64(4 * n), _FLOATS) for n in (0, VECTOR)]
+                places = [at(builder, begin, int64(4 * n), FLOATS) for n in (0, VECTOR)]
                 scores = [builder.load(place, align=4) for place in places]
                 weights = [_exponential(builder, builder.fsub(score, greatest)) for score in scores]
                 if not paired:
@@ -151,12 +143,12 @@ def _weigh(paired: bool) -> Callable[..., Any]:
                         builder.store(weight, place, align=4)
                     return [builder.fadd(*pair) for pair in zip(totals, weights)]
                 pairs = neighbours(builder, *weights)
-                builder.store(pairs, at(builder, row, builder.mul(index, int64(4 * VECTOR)), _INTS), align=4)
+                builder.store(pairs, at(builder, row, builder.mul(index, int64(4 * VECTOR)), INTS), align=4)
                 return [_plus_pairs(builder, totals[0], pairs), totals[1]]
 
-            found = _larger(builder, *_loop(builder, groups, _floats(-math.inf), scaled))
+            found = _larger(builder, *looped(builder, groups, 1, [equal(FLOATS, -math.inf)] * 2, scaled))
             greatest = repeated(builder, _across(builder, "fmax", found, None, "nnan"))
-            total = builder.fadd(*_loop(builder, groups, _floats(0.0), weighed))
+            total = builder.fadd(*looped(builder, groups, 1, [equal(FLOATS, 0.0)] * 2, weighed))
             return _across(builder, "fadd", total, -0.0, "reassoc")
 
         return types.float32(row, mask, scale, groups), generate
@@ -166,7 +158,7 @@ def _weigh(paired: bool) -> Callable[..., Any]:
 
 def _plus_pairs(builder: Any, total: ir.Value, pairs: ir.Value) -> ir.Value:
     """Return the sum of a vector of f32 and both numbers of a vector of pairs."""
-    ones = ir.Constant(_INTS, [0x3F803F80] * VECTOR)
+    ones = equal(INTS, 0x3F803F80)
     return FORMS["uint32"].add(builder, [ones], [pairs], [[total]])[0][0]
 
 
@@ -204,12 +196,12 @@ def _weigh_block(
             begin = builder.add(mask, builder.mul(step, int64(4 * row)))
             places = [builder.add(begin, int64(4 * VECTOR * n)) for n in range(len(found))]
             every.append([_shown(builder, n, found[n], factor, places[n], visible) for n in range(len(found))])
-        largest = [reduce(partial(_larger, builder), scores, _floats(-math.inf)) for scores in every]
+        largest = [reduce(partial(_larger, builder), scores, equal(FLOATS, -math.inf)) for scores in every]
         largest = [repeated(builder, _across(builder, "fmax", vector, None, "nnan")) for vector in largest]
         totals = list[ir.Value]()
         for row, (scores, most) in enumerate(zip(every, largest)):
             weights: list[Any] = [_exponential(builder, builder.fsub(score, most)) for score in scores]
-            total = _floats(0.0)
+            total = equal(FLOATS, 0.0)
             if is_paired:
                 weights = [neighbours(builder, *weights[n : n + 2]) for n in range(0, len(weights), 2)]
             place = builder.add(c, builder.mul(ldc, int64(4 * row)))
@@ -233,12 +225,7 @@ def _shown(
     builder: Any, number: int, score: ir.Value, factor: ir.Value, mask: ir.Value, visible: ir.Value
 ) -> ir.Value:  # fmt: skip
     """Return what the scores of vector ``number`` of a row are with the mask at an address; -Inf for hidden keys."""
-    flags = ir.VectorType(ir.IntType(1), VECTOR)
-    count = repeated(builder, builder.bitcast(builder.trunc(visible, _I32), _F32))
-    places = ir.Constant(_INTS, [number * VECTOR + n for n in range(VECTOR)])
-    shown = builder.icmp_signed("<", places, builder.bitcast(count, _INTS))
-    kind = ir.FunctionType(_FLOATS, [_FLOATS.as_pointer(), _I32, flags, _FLOATS])
-    load = cgutils.get_or_insert_function(builder.module, kind, f"llvm.masked.load.v{VECTOR}f32.p0")
-    place, hidden = builder.inttoptr(mask, _FLOATS.as_pointer()), _floats(-math.inf)
-    added = builder.call(load, [place, ir.Constant(_I32, 4), shown, hidden])
-    return builder.select(shown, fused(builder, score, factor, added), hidden)
+    count = builder.trunc(builder.sub(visible, int64(number * VECTOR)), ir.IntType(32))
+    shown, place = mask_of(builder, count), at(builder, mask, int64(0), FLOATS)
+    added = load_lanes(builder, place, shown, 4, -math.inf)
+    return builder.select(shown, fused(builder, score, factor, added), equal(FLOATS, -math.inf))

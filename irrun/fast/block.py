@@ -12,27 +12,32 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from irrun.fast.machine.emitting import (
+    CACHE_LINE_BYTES,
+    FLOATS,
+    INTS,
+    at,
+    called,
+    equal,
+    fetch,
+    fused,
+    int64,
+    looped,
+    repeated,
+)  # fmt: skip
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import VECTOR, VECTORS, has
 
 __all__ = [
-    "CACHE_LINE_BYTES",
     "FORMS",
     "HALF",
-    "SECOND_LEVEL",
-    "SHORTS",
     "WIDTH",
     "Form",
     "Sums",
-    "at",
-    "fetch",
-    "fused",
-    "in_bf16",
-    "int64",
+    "in_rows",
     "multiplied",
     "multiply_block",
     "multiply_codes",
-    "repeated",
     "unpack_block",
     "widened",
 ]
@@ -43,15 +48,6 @@ HALF: Final = VECTORS // 2
 """Vectors of half a panel."""
 
 _F32: Final = ir.FloatType()
-_I64: Final = ir.IntType(64)
-_I32: Final = ir.IntType(32)
-_FLOATS: Final = ir.VectorType(_F32, VECTOR)
-_INTS: Final = ir.VectorType(_I32, VECTOR)
-SHORTS: Final = ir.VectorType(ir.IntType(16), VECTOR)
-"""A vector of bf16."""
-_FMA: Final = f"llvm.fma.v{VECTOR}f32"
-
-
 Sums = Sequence[Sequence[ir.Value]]
 """The vectors of sums of each row of a block."""
 
@@ -82,34 +78,30 @@ class Form:
 
 def _from_bf16(builder: Any, loads: list[ir.Value]) -> list[ir.Value]:
     """bf16 is the upper half of f32."""
-    wide = [builder.shl(builder.zext(load, _INTS), ir.Constant(_INTS, [16] * VECTOR)) for load in loads]
-    return [builder.bitcast(vector, _FLOATS) for vector in wide]
+    wide = [builder.shl(builder.zext(load, INTS), equal(INTS, 16)) for load in loads]
+    return [builder.bitcast(vector, FLOATS) for vector in wide]
 
 
 def _from_nibbles(builder: Any, loads: list[ir.Value]) -> list[ir.Value]:
     """The low four bits of all bytes are the first half of the row, the high four bits the second half."""
-    wide = [builder.zext(load, _INTS) for load in loads]
-    high = [builder.lshr(vector, ir.Constant(_INTS, [4] * VECTOR)) for vector in wide]
+    wide = [builder.zext(load, INTS) for load in loads]
+    high = [builder.lshr(vector, equal(INTS, 4)) for vector in wide]
     if has("avx512f"):
-        kind = ir.FunctionType(_FLOATS, [_FLOATS, _INTS])
-        chosen = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx512.permvar.sf.512")
-        table = ir.Constant(_FLOATS, [float(n) for n in range(16)])
-        return [builder.call(chosen, [table, vector]) for vector in wide + high]  # by the low four bits of each place
-    low = [builder.and_(vector, ir.Constant(_INTS, [15] * VECTOR)) for vector in wide]
-    return [builder.sitofp(vector, _FLOATS) for vector in low + high]
+        table, name = ir.Constant(FLOATS, [float(n) for n in range(16)]), "llvm.x86.avx512.permvar.sf.512"
+        return [called(builder, name, FLOATS, table, vector) for vector in wide + high]  # by the low four bits
+    low = [builder.and_(vector, equal(INTS, 15)) for vector in wide]
+    return [builder.sitofp(vector, FLOATS) for vector in low + high]
 
 
 def _pairs(builder: Any, elements: Sequence[ir.Value], weights: Sequence[ir.Value], sums: Sums) -> Sums:
     """Add both products of pairs of bf16: with one instruction, or one half after the other, widened to f32."""
-    whole = [builder.bitcast(pairs, _INTS) for pairs in elements]
+    whole = [builder.bitcast(pairs, INTS) for pairs in elements]
     if has("avx512bf16"):
-        kind = ir.FunctionType(_FLOATS, [_FLOATS, _INTS, _INTS])
-        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.avx512bf16.dpbf16ps.{32 * VECTOR}")
-        return [[builder.call(function, [c, a, b]) for b, c in zip(weights, row)] for a, row in zip(whole, sums)]
+        name = f"llvm.x86.avx512bf16.dpbf16ps.{32 * VECTOR}"
+        return [[called(builder, name, FLOATS, c, a, b) for b, c in zip(weights, row)] for a, row in zip(whole, sums)]
     for take, number in (builder.shl, 16), (builder.and_, 0xFFFF0000):
         a, b = (
-            [builder.bitcast(take(pairs, ir.Constant(_INTS, [number] * VECTOR)), _FLOATS) for pairs in some]
-            for some in (whole, weights)
+            [builder.bitcast(take(pairs, equal(INTS, number)), FLOATS) for pairs in some] for some in (whole, weights)
         )
         sums = _products(builder, a, b, sums)
     return sums
@@ -117,13 +109,13 @@ def _pairs(builder: Any, elements: Sequence[ir.Value], weights: Sequence[ir.Valu
 
 FORMS: Final = {
     "float32": Form(_F32, 4, lambda builder, loads: loads),
-    "uint16": Form(ir.HalfType(), 2, lambda builder, loads: [builder.fpext(n, _FLOATS) for n in loads]),
+    "uint16": Form(ir.HalfType(), 2, lambda builder, loads: [builder.fpext(n, FLOATS) for n in loads]),
     "int16": Form(ir.IntType(16), 2, _from_bf16),
     "int8": Form(
-        ir.IntType(8), 1, lambda builder, loads: [builder.sitofp(builder.sext(n, _INTS), _FLOATS) for n in loads]
+        ir.IntType(8), 1, lambda builder, loads: [builder.sitofp(builder.sext(n, INTS), FLOATS) for n in loads]
     ),
     "uint8": Form(ir.IntType(8), 1, _from_nibbles, share=2),
-    "uint32": Form(_I32, 4, lambda builder, loads: loads, add=_pairs),
+    "uint32": Form(ir.IntType(32), 4, lambda builder, loads: loads, add=_pairs),
 }
 """The forms of panels: f32, f16 (uint16), bf16 (int16), i8, two unsigned numbers of four bits in a byte (uint8), and
 pairs of bf16 of two rows (uint32). The keys are names of dtypes.
@@ -187,7 +179,7 @@ def _changed_if(builder: Any, condition: ir.Value, results: Sums, change: Callab
     before = builder.block
     with builder.if_then(condition):
         changed, inside = change(results), builder.block
-    chosen = [[builder.phi(_FLOATS) for _ in values] for values in results]
+    chosen = [[builder.phi(FLOATS) for _ in values] for values in results]
     for phis, values, others in zip(chosen, results, changed):
         for phi, value, other in zip(phis, values, others):
             phi.add_incoming(value, before)
@@ -217,7 +209,7 @@ def _clamped(builder: Any, low: ir.Value, high: ir.Value, results: Sums) -> Sums
 def _places(builder: Any, begin: ir.Value, step: ir.Value, row: int, count: int) -> list[ir.Value]:
     """Return pointers to the vectors of a row."""
     line = builder.add(begin, builder.mul(step, int64(4 * row)))
-    return [at(builder, line, int64(4 * VECTOR * n), _FLOATS) for n in range(count)]
+    return [at(builder, line, int64(4 * VECTOR * n), FLOATS) for n in range(count)]
 
 
 def multiplied(
@@ -234,42 +226,24 @@ def multiplied(
     """Multiply rows by panels, and return the vectors of the results of each row: see ``_multiply_block``."""
     rows, count = shape
     begins = [at(builder, a, builder.mul(lda, int64(4 * row)), _F32) for row in range(rows)]
-    before, loop, done = builder.block, builder.append_basic_block("depth"), builder.append_basic_block("done")
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    k, address = builder.phi(_I64), builder.phi(_I64)
-    sums = [[builder.phi(_FLOATS) for _ in range(count)] for _ in range(rows)]
-    places = [builder.add(address, builder.mul(ldb, int64(panel))) for panel in range(-(-count // VECTORS))]
-    if rows > 1 and ahead is not None:  # a single row waits for memory alone, and the processor fetches better
-        fetch(builder, builder.add(ahead, builder.mul(k, int64(CACHE_LINE_BYTES))), SECOND_LEVEL)
-    vectors = [vector for place in places for vector in widened(builder, form, place)]
-    elements = [repeated(builder, builder.load(builder.gep(begin, [k]), align=4)) for begin in begins]
-    added = form.add(builder, elements, vectors, sums)
-    following = builder.add(k, int64(1)), builder.add(address, int64(_row_bytes(form)))
-    for phi, first, next in ((k, int64(0), following[0]), (address, b, following[1])):
-        phi.add_incoming(first, before)
-        phi.add_incoming(next, loop)
-    for phis, values in zip(sums, added):
-        for phi, value in zip(phis, values):
-            phi.add_incoming(ir.Constant(_FLOATS, [0.0] * VECTOR), before)
-            phi.add_incoming(value, loop)
-    builder.cbranch(builder.icmp_signed("<", following[0], depth), loop, done)
-    builder.position_at_end(done)
-    return added
+
+    def step(k: ir.Value, values: Sequence[ir.Value]) -> list[ir.Value]:
+        address, *sums = values
+        places = [builder.add(address, builder.mul(ldb, int64(panel))) for panel in range(-(-count // VECTORS))]
+        if rows > 1 and ahead is not None:  # a single row waits for memory alone, and the processor fetches better
+            fetch(builder, builder.add(ahead, builder.mul(k, int64(CACHE_LINE_BYTES))))
+        vectors = [vector for place in places for vector in widened(builder, form, place)]
+        elements = [repeated(builder, builder.load(builder.gep(begin, [k]), align=4)) for begin in begins]
+        added = form.add(builder, elements, vectors, in_rows(sums, count))
+        return [builder.add(address, int64(_row_bytes(form))), *(value for row in added for value in row)]
+
+    _, *sums = looped(builder, depth, 1, [b, *[equal(FLOATS, 0.0)] * (rows * count)], step)
+    return in_rows(sums, count)
 
 
-def fetch(builder: Any, address: ir.Value, level: int) -> None:
-    """Have the processor fetch the line of memory at an address into its cache of a level."""
-    byte = ir.IntType(8).as_pointer()
-    kind = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
-    fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    hints = [ir.Constant(_I32, number) for number in (0, level, 1)]  # to read, into which caches, data
-    builder.call(fetch, [builder.inttoptr(address, byte), *hints])
-
-
-SECOND_LEVEL: Final = 2
-"""The cache as LLVM numbers it."""
-CACHE_LINE_BYTES: Final = 64
+def in_rows(values: Sequence[ir.Value], count: int) -> Sums:
+    """Return values in rows of so many."""
+    return [values[n : n + count] for n in range(0, len(values), count)]
 
 
 def _row_bytes(form: Form) -> int:
@@ -324,9 +298,8 @@ def _codes(
                 line = builder.add(c, builder.mul(ldc, int64(4 * row)))
                 for n, (zero, factor) in enumerate(zip(zeros, factors)):
                     part = builder.fsub(raw[row][panel * VECTORS + n], builder.fmul(sum, zero))
-                    target = at(builder, line, int64(4 * VECTOR * (panel * VECTORS + n)), _FLOATS)
-                    nothing = ir.Constant(_FLOATS, [0.0] * VECTOR)
-                    before = builder.select(first, nothing, builder.load(target, align=4))
+                    target = at(builder, line, int64(4 * VECTOR * (panel * VECTORS + n)), FLOATS)
+                    before = builder.select(first, equal(FLOATS, 0.0), builder.load(target, align=4))
                     builder.store(builder.fadd(before, builder.fmul(part, factor)), target, align=4)
 
 
@@ -360,15 +333,15 @@ def _unpack(
     builder: Any, form: Form, b: ir.Value, zeros: ir.Value, scales: ir.Value, c: ir.Value, depth: ir.Value
 ) -> None:
     places = [int64(4 * VECTOR * n) for n in range(VECTORS)]
-    shifts = [builder.load(at(builder, zeros, place, _FLOATS), align=4) for place in places]
-    factors = [builder.load(at(builder, scales, place, _FLOATS), align=4) for place in places]
+    shifts = [builder.load(at(builder, zeros, place, FLOATS), align=4) for place in places]
+    factors = [builder.load(at(builder, scales, place, FLOATS), align=4) for place in places]
     step = int64(_row_bytes(form))
     with cgutils.for_range(builder, depth) as loop:
         vectors = widened(builder, form, builder.add(b, builder.mul(loop.index, step)))
         row = builder.add(c, builder.mul(loop.index, int64(4 * VECTOR * VECTORS)))
         for place, vector, shift, factor in zip(places, vectors, shifts, factors):
             number = builder.fmul(builder.fsub(vector, shift), factor)
-            builder.store(number, at(builder, row, place, _FLOATS), align=4)
+            builder.store(number, at(builder, row, place, FLOATS), align=4)
 
 
 def widened(builder: Any, form: Form, address: ir.Value) -> list[ir.Value]:
@@ -376,44 +349,3 @@ def widened(builder: Any, form: Form, address: ir.Value) -> list[ir.Value]:
     step = VECTOR * form.bytes
     places = (at(builder, address, int64(n * step), form.stored) for n in range(VECTORS // form.share))
     return form.widen(builder, [builder.load(place, align=form.bytes) for place in places])
-
-
-def int64(number: int) -> ir.Constant:
-    return ir.Constant(_I64, number)
-
-
-def at(builder: Any, address: ir.Value, offset: ir.Value, type: ir.Type) -> ir.Value:
-    """Return the pointer to a ``type`` at ``offset`` bytes from an address."""
-    return builder.inttoptr(builder.add(address, offset), type.as_pointer())
-
-
-def fused(builder: Any, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
-    """Return ``a * b + c`` of vectors, rounded once."""
-    fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_FLOATS, [_FLOATS] * 3), _FMA)
-    return builder.call(fma, [a, b, c])
-
-
-def in_bf16(builder: Any, numbers: ir.Value) -> ir.Value:
-    """Return a vector of f32 rounded to bf16, as i16: see ``rounded_to_bf16``."""
-    if has("avx512bf16"):
-        name = f"llvm.x86.avx512bf16.cvtneps2bf16.{32 * VECTOR}"
-        convert = cgutils.get_or_insert_function(builder.module, ir.FunctionType(SHORTS, [_FLOATS]), name)
-        return builder.call(convert, [numbers])
-
-    def all(number: int) -> ir.Constant:
-        return ir.Constant(_INTS, [number] * VECTOR)
-
-    bits = builder.bitcast(numbers, _INTS)
-    size = builder.and_(bits, all(0x7FFFFFFF))
-    is_odd = builder.and_(builder.lshr(bits, all(16)), all(1))
-    up = builder.add(bits, builder.add(is_odd, all(0x7FFF)))
-    up = builder.select(builder.icmp_unsigned(">", size, all(0x7F800000)), builder.or_(bits, all(0x400000)), up)
-    up = builder.select(builder.icmp_unsigned("<", size, all(0x800000)), builder.and_(bits, all(0x80000000)), up)
-    return builder.trunc(builder.lshr(up, all(16)), SHORTS)
-
-
-def repeated(builder: Any, element: ir.Value) -> ir.Value:
-    """Return a vector with ``element`` in each place."""
-    undefined = ir.Constant(_FLOATS, ir.Undefined)
-    first = builder.insert_element(undefined, element, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(_I32, VECTOR), [0] * VECTOR))

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from irrun.base.memory import lasting_zeros
-from irrun.fast.block import CACHE_LINE_BYTES, HALF, WIDTH, multiply_block
+from irrun.fast.block import HALF, WIDTH, multiply_block
 from irrun.fast.functions import Number, contracted
+from irrun.fast.machine.emitting import CACHE_LINE_BYTES
 from irrun.fast.machine.memory import address_of, data_address, row_at
 from irrun.fast.machine.processor import ROWS, VECTORS, compiled
 from irrun.fast.machine.sharing import share

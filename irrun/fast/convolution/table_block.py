@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from irrun.fast.block import at, int64
+from irrun.fast.machine.emitting import at, equal, int64, repeated
 from irrun.fast.machine.late import cgutils, emitted, ir, types
 from irrun.fast.machine.processor import ROWS
 
@@ -32,15 +32,11 @@ def _find_taps(
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         places, entries, down, across, near_y, near_x, next_y, next_x, high, broad, nothing, within = arguments
 
-        def every(number: ir.Value) -> ir.Value:
-            first = builder.insert_element(ir.Constant(_NUMBERS, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
-            return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(ir.IntType(32), ROWS), [0] * ROWS))
-
         def moved(which: int, count: ir.Value, distance: ir.Value) -> ir.Value:
-            return builder.add(known[which], every(builder.mul(count, distance)))
+            return builder.add(known[which], repeated(builder, builder.mul(count, distance), ROWS))
 
         def inside(place: ir.Value, size: ir.Value) -> ir.Value:
-            return builder.icmp_unsigned("<", place, every(size))  # a negative number is a large one
+            return builder.icmp_unsigned("<", place, repeated(builder, size, ROWS))  # a negative number is a large one
 
         known = [builder.load(at(builder, places, int64(8 * ROWS * n), _NUMBERS), align=8) for n in range(3)]
 
@@ -50,10 +46,10 @@ def _find_taps(
                 is_line = inside(moved(TOP, row.index, near_y), high) if checks else None
                 first = builder.mul(row.index, across)
                 with cgutils.for_range(builder, across) as column:
-                    address = builder.add(line, every(builder.mul(column.index, next_x)))
+                    address = builder.add(line, repeated(builder, builder.mul(column.index, next_x), ROWS))
                     if is_line is not None:
                         seen = builder.and_(is_line, inside(moved(LEFT, column.index, near_x), broad))
-                        address = builder.select(seen, address, every(nothing))
+                        address = builder.select(seen, address, repeated(builder, nothing, ROWS))
                     place = builder.mul(builder.add(first, column.index), int64(8 * ROWS))
                     builder.store(address, at(builder, builder.add(entries, place), int64(0), _NUMBERS), align=8)
 
@@ -86,17 +82,17 @@ def _store_steps(
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         entries, count, *numbers = arguments
 
-        def repeated(three: Sequence[ir.Value]) -> ir.Value:
+        def in_turn(three: Sequence[ir.Value]) -> ir.Value:
             whole = ir.Constant(ir.VectorType(_I64, 3), ir.Undefined)
             for n, number in enumerate(three):
                 whole = builder.insert_element(whole, number, ir.Constant(ir.IntType(32), n))
             order = ir.VectorType(ir.IntType(32), 3 * _TOGETHER)
             return builder.shuffle_vector(whole, whole, ir.Constant(order, [n % 3 for n in range(3 * _TOGETHER)]))
 
-        steps = repeated(numbers[3:])
+        steps = in_turn(numbers[3:])
         ranks = ir.Constant(_ADDRESSES, [n // 3 for n in range(3 * _TOGETHER)])
-        held = cgutils.alloca_once_value(builder, builder.add(repeated(numbers[:3]), builder.mul(steps, ranks)))
-        steps = builder.mul(steps, ir.Constant(_ADDRESSES, [_TOGETHER] * 3 * _TOGETHER))
+        held = cgutils.alloca_once_value(builder, builder.add(in_turn(numbers[:3]), builder.mul(steps, ranks)))
+        steps = builder.mul(steps, equal(_ADDRESSES, _TOGETHER))
         whole = builder.sdiv(count, int64(_TOGETHER))
         with cgutils.for_range(builder, whole) as some:
             place = builder.mul(some.index, int64(8 * 3 * _TOGETHER))

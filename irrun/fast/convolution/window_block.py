@@ -15,9 +15,22 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.base.memory import lasting
-from irrun.fast.block import FORMS, SECOND_LEVEL, SHORTS, WIDTH, Form, at, fetch, in_bf16, int64, repeated, widened
+from irrun.fast.block import FORMS, WIDTH, Form, widened
+from irrun.fast.machine.emitting import (
+    FLOATS,
+    at,
+    equal,
+    fetch,
+    fused,
+    int64,
+    load_lanes,
+    mask_of,
+    repeated,
+    store_lanes,
+)  # fmt: skip
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS
+from irrun.fast.precision.pairs import SHORTS, in_bf16
 
 __all__ = [
     "ADDED",
@@ -50,10 +63,7 @@ _F32: Final = ir.FloatType()
 _I16: Final = ir.IntType(16)
 _I32: Final = ir.IntType(32)
 _I64: Final = ir.IntType(64)
-_FLOATS: Final = ir.VectorType(_F32, VECTOR)
 _HALVES: Final = ir.VectorType(_I16, 2 * VECTOR)
-_POINTER: Final = _FLOATS.as_pointer()
-_MASK: Final = ir.VectorType(ir.IntType(1), VECTOR)
 _Vectors = list[list[ir.Value]]
 """A value, or the variable that holds it, for each window of a block and vector of channels."""
 
@@ -173,15 +183,8 @@ class _Block:
         self.builder, self.kind, self.form, self.of = builder, kind, form, arguments
         self.rows, self.count = shape
         self.held: list[Sequence[ir.Value]] = []
-        places = ir.Constant(ir.VectorType(_I64, VECTOR), list(range(VECTOR)))
-        lanes = builder.insert_element(ir.Constant(places.type, ir.Undefined), arguments.last, ir.Constant(_I32, 0))
-        every = ir.Constant(ir.VectorType(_I32, VECTOR), [0] * VECTOR)
-        self.mask = builder.icmp_signed("<", places, builder.shuffle_vector(lanes, lanes, every))
+        self.mask = mask_of(builder, arguments.last)
         self.full = builder.icmp_signed("==", arguments.last, int64(VECTOR))
-        self.fma = self.function(f"llvm.fma.v{VECTOR}f32", _FLOATS, _FLOATS, _FLOATS, _FLOATS)
-
-    def function(self, name: str, result: ir.Type, *arguments: ir.Type) -> Any:
-        return cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(result, arguments), name)
 
     def emit_in_turn(self) -> None:
         """Emit ``ROWS`` depthwise windows in pairs of taps. The weights of nine taps stay in registers."""
@@ -197,8 +200,8 @@ class _Block:
                         self.emit()
 
     def emit(self) -> None:
-        start = ir.Constant(_FLOATS, [float("-inf") if self.kind == MAXIMUM else 0.0] * VECTOR)
-        sums = [[cgutils.alloca_once(self.builder, _FLOATS) for _ in range(self.count)] for _ in range(self.rows)]
+        start = equal(FLOATS, float("-inf") if self.kind == MAXIMUM else 0.0)
+        sums = [[cgutils.alloca_once(self.builder, FLOATS) for _ in range(self.count)] for _ in range(self.rows)]
         for row in sums:
             for sum in row:
                 self.builder.store(start, sum)
@@ -236,7 +239,7 @@ class _Block:
                 with cgutils.for_range(builder, of.depth) as k:
                     place = builder.load(address)
                     if self.count == VECTORS:
-                        fetch(builder, builder.load(ahead), SECOND_LEVEL)
+                        fetch(builder, builder.load(ahead))
                         builder.store(builder.add(builder.load(ahead), of.pace), ahead)
                     vectors = widened(builder, self.form, place)[: self.count]
                     offset = builder.mul(k.index, int64(4))
@@ -257,7 +260,7 @@ class _Block:
                 for n, sum in enumerate(row):
                     element, before = self.read(begin, n), builder.load(sum)
                     if self.kind == DEPTHWISE:
-                        after = builder.call(self.fma, [element, vectors[n], before])
+                        after = fused(builder, element, vectors[n], before)
                     elif self.kind == AVERAGE:
                         after = builder.fadd(before, element)
                     else:
@@ -272,10 +275,10 @@ class _Block:
         Two vectors of channels under one tap and under the next one are interleaved.
         """
         builder, of, count, (own,) = self.builder, self.of, -(-self.count // 2), sums
-        totals = [cgutils.alloca_once(builder, _FLOATS) for _ in range(2 * count)]
+        totals = [cgutils.alloca_once(builder, FLOATS) for _ in range(2 * count)]
         for total in totals:
-            builder.store(ir.Constant(_FLOATS, [0.0] * VECTOR), total)
-        nothing = ir.Constant(_HALVES, [0] * 2 * VECTOR)
+            builder.store(equal(FLOATS, 0.0), total)
+        nothing = equal(_HALVES, 0)
         orders = [ir.Constant(ir.VectorType(_I32, 2 * VECTOR), _interleaving(half)) for half in range(2)]
 
         def add_pair(pair: ir.Value, known: int, weights: Sequence[ir.Value]) -> None:
@@ -286,7 +289,7 @@ class _Block:
             for n in range(count):
                 two = [self.read_halves(begin, n) for begin in begins] + [nothing] * (2 - known)
                 for half, order in enumerate(orders):
-                    pairs = builder.bitcast(builder.shuffle_vector(*two, order), _FLOATS)
+                    pairs = builder.bitcast(builder.shuffle_vector(*two, order), FLOATS)
                     total, weight = totals[2 * n + half], weights[2 * n + half]
                     ((added,),) = self.form.add(builder, [pairs], [weight], [[builder.load(total)]])
                     builder.store(added, total)
@@ -355,11 +358,10 @@ class _Block:
 
     def read(self, address: ir.Value, n: int) -> ir.Value:
         """Return the vector ``n`` of a row. Lanes beyond the last channel are zeros."""
-        place = at(self.builder, address, int64(4 * VECTOR * n), _FLOATS)
+        place = at(self.builder, address, int64(4 * VECTOR * n), FLOATS)
         if n < self.count - 1:
             return self.builder.load(place, align=4)
-        load = self.function(f"llvm.masked.load.v{VECTOR}f32.p0", _FLOATS, _POINTER, _I32, _MASK, _FLOATS)
-        return self.builder.call(load, [place, ir.Constant(_I32, 4), self.mask, ir.Constant(_FLOATS, [0.0] * VECTOR)])
+        return load_lanes(self.builder, place, self.mask, 4)
 
     def read_rounded(self, address: ir.Value, n: int) -> ir.Value:
         """Return the vector ``n`` of a row, rounded to bf16, as f32."""
@@ -370,9 +372,7 @@ class _Block:
         place = at(self.builder, address, int64(2 * VECTOR * n), SHORTS)
         if n < self.count - 1:
             return self.wide(self.builder.load(place, align=2))
-        load = self.function(f"llvm.masked.load.v{VECTOR}i16.p0", SHORTS, SHORTS.as_pointer(), _I32, _MASK, SHORTS)
-        nothing = ir.Constant(SHORTS, [0] * VECTOR)
-        return self.wide(self.builder.call(load, [place, ir.Constant(_I32, 2), self.mask, nothing]))
+        return self.wide(load_lanes(self.builder, place, self.mask, 2))
 
     def wide(self, halves: ir.Value) -> ir.Value:
         """Return a vector of bf16 as f32."""
@@ -380,22 +380,16 @@ class _Block:
 
     def read_halves(self, address: ir.Value, n: int) -> ir.Value:
         """Return two vectors of a row of bf16, the ``n``th two, as i16. Lanes beyond the last channel are zeros."""
-        builder, type = self.builder, _HALVES
-        place = at(builder, address, int64(4 * VECTOR * n), type)
+        builder = self.builder
+        place = at(builder, address, int64(4 * VECTOR * n), _HALVES)
         if 2 * n + 2 < self.count:
             return builder.load(place, align=2)
         channels = builder.trunc(builder.add(self.of.last, int64((self.count - 1 - 2 * n) * VECTOR)), _I16)
-        first = builder.insert_element(ir.Constant(type, ir.Undefined), channels, ir.Constant(_I32, 0))
-        every = builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_I32, 2 * VECTOR), [0] * 2 * VECTOR))
-        mask = builder.icmp_signed("<", ir.Constant(type, [*range(2 * VECTOR)]), every)
-        name = f"llvm.masked.load.v{2 * VECTOR}i16.p0"
-        load = self.function(name, type, type.as_pointer(), _I32, mask.type, type)
-        return builder.call(load, [place, ir.Constant(_I32, 2), mask, ir.Constant(type, [0] * 2 * VECTOR)])
+        return load_lanes(builder, place, mask_of(builder, channels, 2 * VECTOR), 2)
 
     def write(self, value: ir.Value, address: ir.Value, n: int, size: int) -> None:
         """Store the vector ``n`` of a row of elements of ``size`` bytes, without lanes beyond the last channel."""
-        type, name = (_FLOATS, "f32") if size == 4 else (SHORTS, "i16")
-        place = at(self.builder, address, int64(size * VECTOR * n), type)
+        place = at(self.builder, address, int64(size * VECTOR * n), FLOATS if size == 4 else SHORTS)
         if n < self.count - 1:
             self.builder.store(value, place, align=size)
             return
@@ -403,6 +397,4 @@ class _Block:
             with if_full:
                 self.builder.store(value, place, align=size)
             with if_part:
-                arguments = type, type.as_pointer(), _I32, _MASK
-                store = self.function(f"llvm.masked.store.v{VECTOR}{name}.p0", ir.VoidType(), *arguments)
-                self.builder.call(store, [value, place, ir.Constant(_I32, size), self.mask])
+                store_lanes(self.builder, value, place, self.mask, size)

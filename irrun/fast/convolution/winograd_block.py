@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from irrun.fast.block import at, int64, repeated
+from irrun.fast.machine.emitting import FLOATS, at, equal, fused, int64, repeated
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import VECTOR
 
@@ -26,9 +26,7 @@ FILTERS: Final = {
 }  # fmt: skip
 """The filter transform by outputs of a tile along an axis: rows evaluate a polynomial of three coefficients."""
 
-_F32: Final = ir.FloatType()
 _I64: Final = ir.IntType(64)
-_FLOATS: Final = ir.VectorType(_F32, VECTOR)
 
 
 def _evaluate_tile(context: Any, tile: Any, table: Any, channels: Any, out: Any, distance: Any) -> Any:
@@ -77,7 +75,7 @@ def _interpolate_tile(
         places = _places(builder, targets, 2 * size * size)
         biased = builder.icmp_signed("!=", bias, int64(0))
         adds, clamps = (builder.trunc(flag, ir.IntType(1)) for flag in (adds, clamps))
-        results = [cgutils.alloca_once(builder, _FLOATS) for _ in range(size * size)]
+        results = [cgutils.alloca_once(builder, FLOATS) for _ in range(size * size)]
 
         def transform(vectors: _Vectors) -> None:
             numbers = [
@@ -85,12 +83,12 @@ def _interpolate_tile(
                 for x in range(count)
             ]
             lines = [_INTERPOLATE[count](vectors, column) for column in numbers]
-            fault = at(builder, faults, int64(0), _FLOATS)
+            fault = at(builder, faults, int64(0), FLOATS)
             sum = builder.load(fault, align=4)
             for y in range(size):
                 for x, value in enumerate(_INTERPOLATE[count](vectors, [line[y] for line in lines])):
                     builder.store(value, results[size * y + x])
-                    sum = vectors.fma(value, vectors.number(0), sum)
+                    sum = fused(builder, value, equal(FLOATS, 0.0), sum)
             builder.store(sum, fault, align=4)
             with builder.if_then(biased):
                 more = vectors.load(bias)
@@ -131,27 +129,19 @@ class _Vectors:
         self.builder, self.offset = builder, offset
 
     def load(self, address: ir.Value) -> ir.Value:
-        return self.builder.load(at(self.builder, address, self.offset, _FLOATS), align=4)
+        return self.builder.load(at(self.builder, address, self.offset, FLOATS), align=4)
 
     def store(self, value: ir.Value, address: ir.Value) -> None:
-        self.builder.store(value, at(self.builder, address, self.offset, _FLOATS), align=4)
-
-    def fma(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
-        type = ir.FunctionType(_FLOATS, [_FLOATS] * 3)
-        function = cgutils.get_or_insert_function(self.builder.module, type, f"llvm.fma.v{VECTOR}f32")
-        return self.builder.call(function, [a, b, c])
-
-    def number(self, number: float) -> ir.Constant:
-        return ir.Constant(_FLOATS, [number] * VECTOR)
+        self.builder.store(value, at(self.builder, address, self.offset, FLOATS), align=4)
 
     def plus(self, a: ir.Value, b: ir.Value, factor: float = 1) -> ir.Value:
         """Return ``a + factor * b``."""
         if factor == 1:
             return self.builder.fadd(a, b)
-        return self.builder.fsub(a, b) if factor == -1 else self.fma(b, self.number(factor), a)
+        return self.builder.fsub(a, b) if factor == -1 else fused(self.builder, b, equal(FLOATS, factor), a)
 
     def times(self, a: ir.Value, factor: float) -> ir.Value:
-        return self.builder.fmul(a, self.number(factor))
+        return self.builder.fmul(a, equal(FLOATS, factor))
 
 
 def _evaluate_four(v: _Vectors, d: list[ir.Value]) -> list[ir.Value]:

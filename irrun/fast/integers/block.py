@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
-from irrun.fast.block import at, int64
 from irrun.fast.integers.dots import BYTES, DOT, Dot
+from irrun.fast.machine.emitting import at, equal, fused, int64, load_lanes, mask_of, nearest, store_lanes
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import ROWS, VECTORS
 
@@ -134,13 +134,7 @@ class IntegerBlock:
         self.rows = blocks * ROWS
         self.floats, self.bytes = (ir.VectorType(type, self.lanes) for type in (_F32, _I8))
         self.full = builder.icmp_signed("==", arguments.last, int64(self.lanes))
-        places, self.masks = ir.VectorType(_I64, self.lanes), ir.VectorType(_BIT, self.lanes)
-        first = builder.insert_element(ir.Constant(places, ir.Undefined), arguments.last, ir.Constant(_I32, 0))
-        every = builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(_I32, self.lanes), [0] * self.lanes))
-        self.mask = builder.icmp_signed("<", ir.Constant(places, list(range(self.lanes))), every)
-
-    def function(self, name: str, result: ir.Type, *arguments: ir.Type) -> Any:
-        return cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(result, arguments), name)
+        self.mask = mask_of(builder, arguments.last, self.lanes)
 
     def emit(self) -> None:
         sums = self.variables(self.dot.vector)
@@ -216,18 +210,17 @@ class IntegerBlock:
     def finish(self, sums: _Vectors) -> None:
         """Make results of the sums, and store them."""
         builder, of, results = self.builder, self.of, self.variables(self.floats)
-        fma = self.function(f"llvm.fma.v{self.lanes}f32", *[self.floats] * 4)
         for n in range(self.count):
             factor, bias = self.number(Row.FACTOR, n), self.number(Row.BIAS, n)
             for row, own in zip(results, sums):
                 sum = builder.sitofp(builder.load(own[n]), self.floats)
-                builder.store(builder.call(fma, [sum, factor, bias]), row[n])
+                builder.store(fused(builder, sum, factor, bias), row[n])
         with builder.if_then(builder.trunc(of.rounds, _BIT)):
             for n in range(self.count):
                 own, addend = self.number(Row.OWN, n), self.number(Row.ADDEND, n)
                 for row in results:
-                    level = self.rounded(self.clamped(builder.load(row[n]), Row.OWN_LOW, Row.OWN_HIGH, n))
-                    builder.store(builder.call(fma, [level, own, addend]), row[n])
+                    level = nearest(builder, self.clamped(builder.load(row[n]), Row.OWN_LOW, Row.OWN_HIGH, n))
+                    builder.store(fused(builder, level, own, addend), row[n])
         places = [
             [builder.load(at(builder, of.targets, int64(8 * (3 * row + which)), _I64)) for which in range(2)]
             for row in range(self.rows)
@@ -236,7 +229,7 @@ class IntegerBlock:
             for (_, residual), row in zip(places, results):
                 for n, level in enumerate(self.read_levels(builder.add(residual, of.column))):
                     other = self.number(Row.OTHER, n)
-                    builder.store(builder.call(fma, [level, other, builder.load(row[n])]), row[n])
+                    builder.store(fused(builder, level, other, builder.load(row[n])), row[n])
         for (place, _), row in zip(places, results):
             numbers = [self.clamped(builder.load(result), Row.LOW, Row.HIGH, n) for n, result in enumerate(row)]
             if self.levels:
@@ -263,10 +256,6 @@ class IntegerBlock:
         place = int64(4 * self.lanes * (VECTORS * which + n))
         return self.builder.load(at(self.builder, self.of.numbers, place, type or self.floats), align=4)
 
-    def rounded(self, value: ir.Value) -> ir.Value:
-        """Return the next integers; a number in the middle between two becomes the even one."""
-        return self.builder.call(self.function(f"llvm.rint.v{self.lanes}f32", self.floats, self.floats), [value])
-
     def clamped(self, value: ir.Value, low: Row, high: Row, n: int) -> ir.Value:
         for sign, which in ((">", low), ("<", high)):
             bound = self.number(which, n)
@@ -287,16 +276,12 @@ class IntegerBlock:
             with if_full:
                 builder.store(self.read_full(address, n), loaded)
             with if_part:
-                name = f"llvm.masked.load.v{self.lanes}i8.p0"
-                load = self.function(name, self.bytes, self.bytes.as_pointer(), _I32, self.masks, self.bytes)
-                zeros = ir.Constant(self.bytes, [0] * self.lanes)
-                builder.store(builder.call(load, [place, ir.Constant(_I32, 1), self.mask, zeros]), loaded)
+                builder.store(load_lanes(builder, place, self.mask, 1), loaded)
         return builder.load(loaded)
 
     def write(self, value: ir.Value, address: ir.Value, n: int) -> None:
         """Store the vector ``n`` of a row, without lanes beyond the last channel."""
-        builder, (kind, size) = self.builder, ("i8", 1) if self.levels else ("f32", 4)
-        type = self.bytes if self.levels else self.floats
+        builder, (type, size) = self.builder, (self.bytes, 1) if self.levels else (self.floats, 4)
         place = at(builder, address, int64(size * self.lanes * n), type)
         if n < self.count - 1:
             builder.store(value, place, align=size)
@@ -305,9 +290,7 @@ class IntegerBlock:
             with if_full:
                 builder.store(value, place, align=size)
             with if_part:
-                name = f"llvm.masked.store.v{self.lanes}{kind}.p0"
-                store = self.function(name, ir.VoidType(), type, type.as_pointer(), _I32, self.masks)
-                builder.call(store, [value, place, ir.Constant(_I32, size), self.mask])
+                store_lanes(builder, value, place, self.mask, size)
 
 
 def as_bytes(builder: Any, numbers: ir.Value) -> ir.Value:
@@ -316,6 +299,6 @@ def as_bytes(builder: Any, numbers: ir.Value) -> ir.Value:
     The sum with a large number has the integer in its lowest bits.
     """
     type: Any = numbers.type  # type: ignore[attr-defined]
-    large = builder.fadd(numbers, ir.Constant(type, [ROUNDING] * type.count))
+    large = builder.fadd(numbers, equal(type, ROUNDING))
     bits = builder.bitcast(large, ir.VectorType(_I32, type.count))
     return builder.trunc(bits, ir.VectorType(_I8, type.count))

@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from irrun.fast.machine.late import cgutils, ir
+from irrun.fast.machine.emitting import called, equal, repeated
+from irrun.fast.machine.late import ir
 from irrun.fast.machine.processor import VECTOR, has
 
-__all__ = ["BYTES", "DOT", "DOTS", "Dot", "repeated"]
+__all__ = ["BYTES", "DOT", "DOTS", "Dot"]
 
 BYTES: Final = 4
 """Bytes whose products one lane of a vector of sums adds up."""
@@ -54,8 +55,9 @@ class Dot:
     def vector(self) -> ir.VectorType:
         return ir.VectorType(_I32, self.lanes)
 
-    def function(self, builder: Any, *arguments: ir.Type) -> Any:
-        return cgutils.get_or_insert_function(builder.module, ir.FunctionType(self.vector, arguments), self.name)
+    def products_of(self, builder: Any, *arguments: ir.Value) -> ir.Value:
+        """Return what the instruction gives."""
+        return called(builder, self.name, self.vector, *arguments)
 
 
 def _four_products(
@@ -63,10 +65,9 @@ def _four_products(
     signed_words: bool = False,
 ) -> Sums:  # fmt: skip
     """One instruction multiplies four bytes and adds the products to a sum. It takes the unsigned bytes first."""
-    function = dot.function(builder, *[dot.vector] * 3)
     splats = [repeated(builder, word, dot.lanes) for word in words]
     return [
-        [builder.call(function, [sum, *((vector, splat) if signed_words else (splat, vector))])
+        [dot.products_of(builder, sum, *((vector, splat) if signed_words else (splat, vector)))
          for sum, vector in zip(row, weights)]
         for row, splat in zip(sums, splats)
     ]  # fmt: skip
@@ -81,12 +82,11 @@ def _four_signed_products(
     Beside signed words, the caller has subtracted it from the weights.
     """
     bytes = ir.VectorType(ir.IntType(8), BYTES * dot.lanes)
-    function = dot.function(builder, dot.vector, bytes, bytes)
     flipped = words if signed_words else [builder.xor(word, ir.Constant(_I32, 0x80808080)) for word in words]
     splats = [builder.bitcast(repeated(builder, word, dot.lanes), bytes) for word in flipped]
     signed = [builder.bitcast(vector, bytes) for vector in weights]
     return [
-        [builder.call(function, [sum, splat, vector]) for sum, vector in zip(row, signed)]
+        [dot.products_of(builder, sum, splat, vector) for sum, vector in zip(row, signed)]
         for row, splat in zip(sums, splats)
     ]
 
@@ -100,8 +100,7 @@ def _two_products(
     A vector of weights after the other is widened, so that the sums stay in registers.
     """
     pairs = ir.VectorType(_I16, 2 * dot.lanes)
-    function = dot.function(builder, pairs, pairs)
-    eight, low = (ir.Constant(pairs, [number] * 2 * dot.lanes) for number in (8, 255))
+    eight, low = equal(pairs, 8), equal(pairs, 255)
 
     def halves(vector: ir.Value, is_signed: bool) -> tuple[ir.Value, ir.Value]:
         if is_signed:
@@ -114,7 +113,7 @@ def _two_products(
         wide = halves(builder.bitcast(vector, pairs), not signed_words)
         for row, splat, more in zip(sums, splats, added):
             numbers = halves(splat, signed_words)
-            first, then = (builder.call(function, [pair, weight]) for pair, weight in zip(numbers, wide))
+            first, then = (dot.products_of(builder, *two) for two in zip(numbers, wide))
             more.append(builder.add(row[n], builder.add(first, then)))
     return added
 
@@ -125,11 +124,10 @@ def _two_wide_products(
 ) -> Sums:  # fmt: skip
     """The same instruction for words and weights that are pairs of i16."""
     pairs = ir.VectorType(_I16, 2 * dot.lanes)
-    function = dot.function(builder, pairs, pairs)
     splats = [builder.bitcast(repeated(builder, word, dot.lanes), pairs) for word in words]
     wide = [builder.bitcast(vector, pairs) for vector in weights]
     return [
-        [builder.add(sum, builder.call(function, [splat, vector])) for sum, vector in zip(row, wide)]
+        [builder.add(sum, dot.products_of(builder, splat, vector)) for sum, vector in zip(row, wide)]
         for row, splat in zip(sums, splats)
     ]
 
@@ -148,10 +146,3 @@ LLVM replaces functions that take i32, as those with vpdpbusd did at first, by t
 
 DOT: Final = next((dot for feature, dot in DOTS.items() if has(feature) and dot.lanes == VECTOR), None)
 """The form for this processor, or None if it has none of them."""
-
-
-def repeated(builder: Any, word: ir.Value, lanes: int) -> ir.Value:
-    """Return a vector with an i32 in each lane."""
-    undefined = ir.Constant(ir.VectorType(_I32, lanes), ir.Undefined)
-    first = builder.insert_element(undefined, word, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(_I32, lanes), [0] * lanes))

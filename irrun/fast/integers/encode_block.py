@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from irrun.fast.block import at, int64, repeated
 from irrun.fast.integers.block import as_bytes
+from irrun.fast.machine.emitting import FLOATS, INTS, at, equal, fused, int64, repeated
 from irrun.fast.machine.late import cgutils, emitted, ir, types
 from irrun.fast.machine.processor import VECTOR
 
@@ -14,8 +14,6 @@ __all__ = ["encode_planes", "encode_row"]
 
 _F32: Final = ir.FloatType()
 _I32: Final = ir.IntType(32)
-_FLOATS: Final = ir.VectorType(_F32, VECTOR)
-_INTS: Final = ir.VectorType(_I32, VECTOR)
 _BYTES: Final = ir.VectorType(ir.IntType(8), VECTOR)
 
 
@@ -30,7 +28,7 @@ def _encode_row(context: Any, data: Any, levels: Any, count: Any, scale: Any, sh
         with cgutils.for_range_slice(builder, int64(0), count, int64(VECTOR)) as (c, _):
             offset = builder.mul(c, int64(4))
             x, factor, addend = (
-                builder.load(at(builder, place, offset, _FLOATS), align=4) for place in (data, scale, shift)
+                builder.load(at(builder, place, offset, FLOATS), align=4) for place in (data, scale, shift)
             )
             level = as_bytes(builder, _placed(builder, x, factor, addend, repeated(builder, top)))
             builder.store(level, at(builder, levels, c, _BYTES), align=1)
@@ -62,13 +60,13 @@ def _encode_planes(
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         data, apart, planes, levels, width, count, scale, shift, top = arguments
-        word = cgutils.alloca_once(builder, _INTS)
+        word = cgutils.alloca_once(builder, INTS)
         is_dense = builder.icmp_signed("==", width, int64(4))
         with cgutils.for_range_slice(builder, int64(0), count, int64(VECTOR)) as (pixel, _):
-            builder.store(ir.Constant(_INTS, [0] * VECTOR), word)
+            builder.store(equal(INTS, 0), word)
             with cgutils.for_range(builder, planes) as plane:
                 begin = builder.add(data, builder.mul(plane.index, apart))
-                x = builder.load(at(builder, begin, builder.mul(pixel, int64(4)), _FLOATS), align=4)
+                x = builder.load(at(builder, begin, builder.mul(pixel, int64(4)), FLOATS), align=4)
                 offset = builder.mul(plane.index, int64(4))
                 factor, addend = (
                     repeated(builder, builder.load(at(builder, place, offset, _F32), align=4))
@@ -76,14 +74,12 @@ def _encode_planes(
                 )
                 level = as_bytes(builder, _placed(builder, x, factor, addend, repeated(builder, top)))
                 bits = builder.trunc(builder.mul(plane.index, int64(8)), _I32)
-                first = builder.insert_element(ir.Constant(_INTS, ir.Undefined), bits, ir.Constant(_I32, 0))
-                shifts = builder.shuffle_vector(first, first, ir.Constant(_INTS, [0] * VECTOR))
-                moved = builder.shl(builder.zext(level, _INTS), shifts)
+                moved = builder.shl(builder.zext(level, INTS), repeated(builder, bits))
                 builder.store(builder.or_(builder.load(word), moved), word)
             words, place = builder.load(word), builder.add(levels, builder.mul(pixel, width))
             with builder.if_else(is_dense) as (if_dense, if_apart):
                 with if_dense:
-                    builder.store(words, at(builder, place, int64(0), _INTS), align=1)
+                    builder.store(words, at(builder, place, int64(0), INTS), align=1)
                 with if_apart:
                     for lane in range(VECTOR):
                         into = at(builder, place, builder.mul(width, int64(lane)), _I32)
@@ -98,8 +94,6 @@ encode_planes: Final[Callable[..., None]] = emitted(_encode_planes)
 
 def _placed(builder: Any, x: ir.Value, factor: ir.Value, addend: ir.Value, top: ir.Value) -> ir.Value:
     """Return ``x * factor + addend`` between 0 and ``top``."""
-    kind = ir.FunctionType(_FLOATS, [_FLOATS] * 3)
-    fma = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fma.v{VECTOR}f32")
-    place, zeros = builder.call(fma, [x, factor, addend]), ir.Constant(_FLOATS, [0.0] * VECTOR)
+    place, zeros = fused(builder, x, factor, addend), equal(FLOATS, 0.0)
     place = builder.select(builder.fcmp_ordered(">", place, zeros), place, zeros)
     return builder.select(builder.fcmp_ordered("<", place, top), place, top)

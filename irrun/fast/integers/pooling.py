@@ -8,11 +8,11 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from irrun.fast.block import at, int64
 from irrun.fast.convolution.windows import each_table, geometry_of
 from irrun.fast.functions import contracted
 from irrun.fast.integers.calls import MIN_PIECE_WINDOWS, in_calls
 from irrun.fast.integers.dots import BYTES
+from irrun.fast.machine.emitting import at, equal, int64
 from irrun.fast.machine.late import cgutils, emitted, ir, types
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, VECTOR, compiled
@@ -91,7 +91,7 @@ def _reduced(builder: Any, size: int, arguments: Sequence[ir.Value], first: ir.V
     bytes, integer = ir.VectorType(ir.IntType(8), size), ir.IntType(64)
     best = cgutils.alloca_once(builder, bytes)
     with cgutils.for_range_slice(builder, first, last, int64(size)) as (c, _):
-        builder.store(ir.Constant(bytes, [0] * size), best)
+        builder.store(equal(bytes, 0), best)
         with cgutils.for_range(builder, taps) as tap:
             entry = builder.load(at(builder, entries, builder.mul(tap.index, int64(8 * ROWS)), integer))
             element, before = builder.load(at(builder, entry, c, bytes), align=1), builder.load(best)

@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.base.memory import lasting
-from irrun.fast.block import at, int64
 from irrun.fast.integers.block import ROUNDING, Arguments, IntegerBlock, Row
 from irrun.fast.integers.dots import DOTS, Dot
+from irrun.fast.machine.emitting import at, called, equal, int64, load_lanes, mask_of, store_lanes
 from irrun.fast.machine.late import cgutils, emitted, ir, types
 from irrun.fast.machine.processor import ROWS
 
@@ -116,16 +116,8 @@ class _QuadBlock(IntegerBlock):
         self.rows, self.lanes, self.whole = 1, _EACH * lanes, lanes
         self.floats, self.sums = (ir.VectorType(type, self.lanes) for type in (ir.FloatType(), _I32))
         self.bytes = ir.VectorType(_I8, _LANE * lanes)
-        places = ir.Constant(self.bytes, [*range(_LANE * lanes)])
-        first = builder.insert_element(
-            ir.Constant(self.bytes, ir.Undefined), builder.trunc(arguments.last, _I8), _index(0)
-        )
-        self.mask = builder.icmp_unsigned(
-            "<", places, builder.shuffle_vector(first, first, _order([0] * _LANE * lanes))
-        )
-        self.masks = self.mask.type
+        self.mask = mask_of(builder, builder.trunc(arguments.last, _I8), _LANE * lanes)
         self.full = builder.icmp_signed("==", arguments.last, int64(_LANE * lanes))
-        self.zeros = ir.Constant(self.bytes, [0] * _LANE * lanes)
         self.start = arguments
 
     def emit_window(self, row: ir.Value, weights: Sequence[Sequence[ir.Value]] | None) -> None:
@@ -161,22 +153,17 @@ class _QuadBlock(IntegerBlock):
         addresses = (builder.load(at(builder, entries, int64(n * 8 * ROWS), _I64)) for n in range(known))
         loads = [self.read_bytes(builder.add(address, of.shift)) for address in addresses]
         name = f"llvm.x86.avx512.vpdpbusd.{32 * self.lanes}"
-        add = self.function(name, self.sums, self.sums, self.sums, self.sums)
         for word, weight, sum in zip(self.spread(loads), weights, sums):
-            builder.store(builder.call(add, [builder.load(sum), word, weight]), sum)
+            builder.store(called(builder, name, self.sums, builder.load(sum), word, weight), sum)
 
     def read_bytes(self, address: ir.Value) -> ir.Value:
         """Return the bytes of all channels of a pixel. Lanes beyond the last channel are zeros."""
-        name = f"llvm.masked.load.v{_LANE * self.whole}i8.p0"
-        load = self.function(name, self.bytes, self.bytes.as_pointer(), _I32, self.masks, self.bytes)
-        return self.builder.call(
-            load, [at(self.builder, address, int64(0), self.bytes), _index(1), self.mask, self.zeros]
-        )
+        return load_lanes(self.builder, at(self.builder, address, int64(0), self.bytes), self.mask, 1)
 
     def spread(self, loads: Sequence[ir.Value]) -> list[ir.Value]:
         """Return the bytes of up to four taps, as vectors of four bytes of a channel."""
         builder, lanes = self.builder, self.whole
-        four = [*loads, *[self.zeros] * (TAPS - len(loads))]
+        four = [*loads, *[equal(self.bytes, 0)] * (TAPS - len(loads))]
         pairs = [_interleaved(builder, two, lanes, 1, half) for half in range(2) for two in (four[:2], four[2:])]
         words = [_interleaved(builder, pairs[2 * n : 2 * n + 2], lanes, 2, half) for n in range(2) for half in range(2)]
         return [builder.bitcast(word, self.sums) for word in words]
@@ -190,21 +177,19 @@ class _QuadBlock(IntegerBlock):
 
     def write_levels(self, address: ir.Value, numbers: Sequence[ir.Value]) -> None:
         """Store numbers as levels. To pack them brings them in order."""
-        self.store(address, _packed(self.builder, numbers), "i8", 1)
+        self.store(address, _packed(self.builder, numbers), 1)
 
     def write_numbers(self, address: ir.Value, numbers: Sequence[ir.Value]) -> None:
-        self.store(address, _in_order(self.builder, numbers, self.whole), "f32", 4)
+        self.store(address, _in_order(self.builder, numbers, self.whole), 4)
 
-    def store(self, address: ir.Value, value: ir.Value, kind: str, size: int) -> None:
-        """Store what belongs to the channels."""
-        type: Any = value.type  # type: ignore[attr-defined]
-        place, name = at(self.builder, address, int64(0), type), f"llvm.masked.store.v{type.count}{kind}.p0"
+    def store(self, address: ir.Value, value: Any, size: int) -> None:
+        """Store what belongs to the channels, in elements of ``size`` bytes."""
+        place = at(self.builder, address, int64(0), value.type)
         with self.builder.if_else(self.full) as (if_full, if_part):
             with if_full:
                 self.builder.store(value, place, align=size)
             with if_part:
-                store = self.function(name, ir.VoidType(), type, type.as_pointer(), _I32, self.masks)
-                self.builder.call(store, [value, place, _index(size), self.mask])
+                store_lanes(self.builder, value, place, self.mask, size)
 
 
 def _interleaved(builder: Any, two: Sequence[ir.Value], lanes: int, size: int, half: int) -> ir.Value:
@@ -223,14 +208,13 @@ def _packed(builder: Any, numbers: Sequence[ir.Value]) -> ir.Value:
     The vectors have 16 numbers (AVX-512), 8 (AVX2) or 4 (SSE).
     """
     type: Any = numbers[0].type  # type: ignore[attr-defined]
-    large = ir.Constant(type, [ROUNDING] * type.count)
+    large = equal(type, ROUNDING)
     zero = builder.bitcast(large, ir.VectorType(_I32, type.count))
     found = [builder.sub(builder.bitcast(builder.fadd(number, large), zero.type), zero) for number in numbers]
     for name in _PACKS[type.count]:
         wide: Any = found[0].type
         narrow = ir.VectorType(ir.IntType(wide.element.width // 2), 2 * wide.count)
-        pack = cgutils.get_or_insert_function(builder.module, ir.FunctionType(narrow, [wide, wide]), name)
-        found = [builder.call(pack, found[n : n + 2]) for n in range(0, len(found), 2)]
+        found = [called(builder, name, narrow, *found[n : n + 2]) for n in range(0, len(found), 2)]
     return found[0]
 
 
@@ -244,7 +228,3 @@ def _in_order(builder: Any, found: Sequence[ir.Value], lanes: int) -> ir.Value:
 
 def _order(places: Sequence[int]) -> ir.Constant:
     return ir.Constant(ir.VectorType(_I32, len(places)), [*places])
-
-
-def _index(number: int) -> ir.Constant:
-    return ir.Constant(_I32, number)

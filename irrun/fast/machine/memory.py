@@ -9,8 +9,9 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from irrun.fast.machine.emitting import called
 from irrun.fast.machine.entries import architecture
-from irrun.fast.machine.late import array_at, cgutils, emitted, inlined, ir, types
+from irrun.fast.machine.late import array_at, emitted, inlined, ir, types
 from irrun.fast.machine.processor import compiled
 from irrun.fast.machine.structures import DATA
 
@@ -119,9 +120,7 @@ def _pause(context: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         if _PAUSE is not None:
             name, numbers = _PAUSE
-            kind = ir.FunctionType(ir.VoidType(), [ir.IntType(32)] * len(numbers))
-            pause = cgutils.get_or_insert_function(builder.module, kind, name)
-            builder.call(pause, [ir.Constant(ir.IntType(32), number) for number in numbers])
+            called(builder, name, ir.VoidType(), *(ir.Constant(ir.IntType(32), number) for number in numbers))
         return context.get_dummy_value()
 
     return types.none(), generate

@@ -11,12 +11,12 @@ from typing import Final
 
 import numpy as np
 
-from irrun.fast.functions import Number, contracted
+from irrun.fast.functions import Number
 from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import address_of, halves_at, words_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.panels import MAX_CACHED_ROWS, WIDTH, area, from_place, multiply_panels, zero_panels
-from irrun.fast.precision.pairs import GROUP, round_groups
+from irrun.fast.precision.pairs import round_row
 from irrun.kernels.cast import rounded_to_bf16
 
 __all__ = ["multiply_rounded", "round_rows", "rounded_panels", "words"]
@@ -43,27 +43,8 @@ def rounded_panels(matrix: np.ndarray) -> np.ndarray:
     return panels
 
 
-_SIZE: Final = np.uint32(0x7FFFFFFF)
-_INFINITY: Final = np.uint32(0x7F800000)
-_LEAST_NORMAL: Final = np.uint32(0x00800000)
-_SIGN: Final = np.uint32(0x80000000)
-_QUIET: Final = np.uint32(0x00400000)
-_HALF: Final = np.uint32(0x7FFF)
-_BITS: Final = np.uint32(16)
-_ONE: Final = np.uint32(1)
-_LOWER: Final = np.uint32(0xFFFF)
-
-
-@contracted
-def _rounded(bits: Number) -> Number:
-    """Return the bits of the bf16 of a number, from those of f32: see ``rounded_to_bf16``."""
-    size = np.uint32(bits & _SIZE)
-    up = np.uint32(bits + np.uint32(_HALF + np.uint32(np.uint32(bits >> _BITS) & _ONE)))
-    up = np.uint32(bits | _QUIET) if size > _INFINITY else up
-    up = np.uint32(bits & _SIGN) if size < _LEAST_NORMAL else up
-    return np.uint32(up >> _BITS)
-
-
+_FIRST_HALF: Final = np.uint32(0xFFFF)
+"""The bits of the first number of a pair."""
 _MAX_HELD_NUMBERS: Final = 1 << 11
 """The most numbers of short rows that are rounded before they are moved apart: they stay in the first-level cache."""
 
@@ -78,32 +59,23 @@ def round_rows(source: int, apart: int, target: int, count: int, first: int, las
     held = (count + 1) // 2
     if apart != count or count > _MAX_HELD_NUMBERS:
         for n in range(first, last):
-            _round(source + 4 * n * apart, target + 4 * n * held, count)
+            round_row(source + 4 * n * apart, target + 4 * n * held, count)
             if count % 2:
                 array_at(halves_at(target + 4 * n * held), count + 1)[count] = 0
     elif count % 2 == 0:
-        _round(source + 4 * first * count, target + 4 * first * held, (last - first) * count)
+        round_row(source + 4 * first * count, target + 4 * first * held, (last - first) * count)
     else:
         height = _MAX_HELD_NUMBERS // count
         numbers = np.empty(height * count + 1, np.uint16)
         for top in range(first, last, height):
             rows, begin = min(height, last - top), address_of(numbers)
-            _round(source + 4 * top * count, begin, rows * count)
+            round_row(source + 4 * top * count, begin, rows * count)
             for n in range(rows):
                 row = array_at(words_at(begin + 2 * n * count), held)
                 pairs = array_at(words_at(target + 4 * (top + n) * held), held)
                 for k in range(held - 1):
                     pairs[k] = row[k]
-                pairs[held - 1] = row[held - 1] & _LOWER
-
-
-@contracted
-def _round(source: int, target: int, count: int) -> None:
-    """Round ``count`` numbers in a row."""
-    row, halves = array_at(words_at(source), count), array_at(halves_at(target), count)
-    round_groups(source, target, count // GROUP)
-    for k in range(count // GROUP * GROUP, count):
-        halves[k] = _rounded(row[k])
+                pairs[held - 1] = row[held - 1] & _FIRST_HALF
 
 
 @compiled

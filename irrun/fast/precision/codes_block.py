@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from irrun.fast.block import FORMS, WIDTH, Form, Sums, at, fused, int64, repeated
+from irrun.fast.block import FORMS, WIDTH, Form, Sums, in_rows
 from irrun.fast.integers.dots import BYTES, DOT
+from irrun.fast.machine.emitting import FLOATS, INTS, at, equal, fused, int64, looped, repeated
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import VECTOR, VECTORS
 
 __all__ = ["multiply_quantized"]
 
 _F32: Final = ir.FloatType()
-_FLOATS: Final = ir.VectorType(_F32, VECTOR)
 _I32: Final = ir.IntType(32)
-_INTS: Final = ir.VectorType(_I32, VECTOR)
-_I64: Final = ir.IntType(64)
 
 
 def _multiply_quantized(
@@ -62,7 +60,7 @@ def _quantized(
 ) -> None:  # fmt: skip
     """Multiply the rows by some vectors of the columns of the panels."""
     code_bytes = WIDTH // 2 if is_packed else WIDTH
-    nothing = ir.Constant(_FLOATS, [0.0] * VECTOR)
+    nothing = equal(FLOATS, 0.0)
     with cgutils.for_range(builder, groups) as loop:
         group = loop.index
         is_first = builder.icmp_signed("==", group, int64(0))
@@ -78,7 +76,7 @@ def _quantized(
             for row in range(rows):
                 unit = _of_row(builder, units, part, every, row)
                 for dots, total in zip(found[row], totals[row]):
-                    value = fused(builder, builder.sitofp(dots, _FLOATS), unit, builder.load(total))
+                    value = fused(builder, builder.sitofp(dots, FLOATS), unit, builder.load(total))
                     builder.store(value, total)
         for n, vector in enumerate(vectors):
             panel, own = divmod(vector, VECTORS)
@@ -89,7 +87,7 @@ def _quantized(
                 sum = builder.fneg(_of_row(builder, sums, group, groups, row))
                 value = fused(builder, sum, zero, builder.load(totals[row][n]))
                 line = builder.add(c, builder.mul(ldc, int64(4 * row)))
-                target = at(builder, line, int64(4 * VECTOR * vector), _FLOATS)
+                target = at(builder, line, int64(4 * VECTOR * vector), FLOATS)
                 before = builder.select(is_first, nothing, builder.load(target, align=4))
                 builder.store(fused(builder, value, factor, before), target, align=4)
 
@@ -114,40 +112,29 @@ def _dots(
 ) -> Sums:  # fmt: skip
     """Return the sums of the products of ``size`` numbers of each row with the codes of each column."""
     assert DOT is not None
+    dot, count = DOT, len(vectors)
     begins = [builder.add(a, builder.mul(lda, int64(row))) for row in range(rows)]
-    before, loop, done = builder.block, builder.append_basic_block("words"), builder.append_basic_block("done")
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    k, address = builder.phi(_I64), builder.phi(_I64)
-    sums = [[builder.phi(_INTS) for _ in vectors] for _ in range(rows)]
-    panels = {vector // VECTORS for vector in vectors}
-    places = {panel: builder.add(address, builder.mul(ldb, int64(panel))) for panel in sorted(panels)}
-    loads = [
-        builder.load(at(builder, places[vector // VECTORS], int64(BYTES * VECTOR * (vector % VECTORS)), _INTS), align=1)
-        for vector in vectors
-    ]
-    added: Sums = sums
-    for half, weights in enumerate(_halves(builder, loads) if is_packed else [loads]):
-        words = [
-            builder.load(at(builder, begin, builder.add(k, int64(BYTES * half)), _I32), align=1) for begin in begins
+
+    def step(k: ir.Value, values: Sequence[ir.Value]) -> list[ir.Value]:
+        address, sums = values[0], in_rows(values[1:], count)
+        panels = {vector // VECTORS for vector in vectors}
+        places = {panel: builder.add(address, builder.mul(ldb, int64(panel))) for panel in sorted(panels)}
+        loads = [
+            builder.load(at(builder, places[vector // VECTORS], int64(4 * VECTOR * (vector % VECTORS)), INTS), align=1)
+            for vector in vectors
         ]
-        added = DOT.add(builder, DOT, added, words, weights, signed_words=True)
-    step = 2 * BYTES if is_packed else BYTES
-    following = builder.add(k, int64(step)), builder.add(address, int64(BYTES * WIDTH))
-    for phi, start, next in ((k, int64(0), following[0]), (address, b, following[1])):
-        phi.add_incoming(start, before)
-        phi.add_incoming(next, loop)
-    for phis, values in zip(sums, added):
-        for phi, value in zip(phis, values):
-            phi.add_incoming(ir.Constant(_INTS, [0] * VECTOR), before)
-            phi.add_incoming(value, loop)
-    builder.cbranch(builder.icmp_signed("<", following[0], size), loop, done)
-    builder.position_at_end(done)
-    return added
+        for half, weights in enumerate(_halves(builder, loads) if is_packed else [loads]):
+            offset = builder.add(k, int64(BYTES * half))
+            words = [builder.load(at(builder, begin, offset, _I32), align=1) for begin in begins]
+            sums = dot.add(builder, dot, sums, words, weights, signed_words=True)
+        return [builder.add(address, int64(BYTES * WIDTH)), *(value for row in sums for value in row)]
+
+    by = 2 * BYTES if is_packed else BYTES
+    _, *sums = looped(builder, size, by, [b, *[equal(INTS, 0)] * (rows * count)], step)
+    return in_rows(sums, count)
 
 
 def _halves(builder: Any, loads: Sequence[ir.Value]) -> list[list[ir.Value]]:
     """Return the vectors of the low four bits of all bytes, and those of the high four bits."""
-    low = ir.Constant(_INTS, [0x0F0F0F0F] * VECTOR)
-    shifted = [builder.lshr(load, ir.Constant(_INTS, [4] * VECTOR)) for load in loads]
-    return [[builder.and_(vector, low) for vector in vectors] for vectors in (loads, shifted)]
+    shifted = [builder.lshr(load, equal(INTS, 4)) for load in loads]
+    return [[builder.and_(vector, equal(INTS, 0x0F0F0F0F)) for vector in vectors] for vectors in (loads, shifted)]

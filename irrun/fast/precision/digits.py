@@ -14,11 +14,11 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from irrun.fast.block import at, int64, repeated
 from irrun.fast.codes import group_count
 from irrun.fast.functions import Number, contracted
 from irrun.fast.integers.dots import BYTES, DOT
-from irrun.fast.machine.late import array_at, cgutils, emitted, ir, types
+from irrun.fast.machine.emitting import FLOATS, INTS, at, called, equal, int64, looped, nearest, repeated
+from irrun.fast.machine.late import array_at, emitted, ir, types
 from irrun.fast.machine.memory import address_of, row_at, words_at
 from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.fast.panels import WIDTH, area, finish, from_place
@@ -53,8 +53,6 @@ _NOTHING: Final = np.uint32(0)
 _TOP: Final = 0x10101
 """What carries the bits of a number into the next exponent if its first digit would be 128."""
 
-_FLOATS: Final = ir.VectorType(ir.FloatType(), VECTOR)
-_INTS: Final = ir.VectorType(ir.IntType(32), VECTOR)
 _DIGITS: Final = ir.VectorType(ir.IntType(8), VECTOR)
 
 
@@ -67,26 +65,21 @@ def _split(context: Any, numbers: Any, digits: Any, apart: Any, count: Any, fact
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         numbers, digits, apart, count, factor, sums = arguments
         factors = repeated(builder, factor)
-        nearest = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(_FLOATS, [_FLOATS]), f"llvm.rint.v{VECTOR}f32"
-        )
-        totals = [cgutils.alloca_once(builder, _INTS) for _ in range(DIGITS)]
-        for total in totals:
-            builder.store(ir.Constant(_INTS, [0] * VECTOR), total)
-        half, eight = (ir.Constant(_INTS, [number] * VECTOR) for number in (128, 8))
-        with cgutils.for_range_slice(builder, int64(0), count, int64(VECTOR)) as (index, _):
-            number = builder.load(at(builder, numbers, builder.mul(index, int64(4)), _FLOATS), align=4)
-            left = builder.fptosi(builder.call(nearest, [builder.fmul(number, factors)]), _INTS)
+
+        def step(index: ir.Value, totals: Sequence[ir.Value]) -> list[ir.Value]:
+            number = builder.load(at(builder, numbers, builder.mul(index, int64(4)), FLOATS), align=4)
+            left, added = builder.fptosi(nearest(builder, builder.fmul(number, factors)), INTS), [*totals]
             for n in reversed(range(DIGITS)):
                 digit = builder.trunc(left, _DIGITS)
                 place = builder.add(digits, builder.mul(apart, int64(n)))
                 builder.store(digit, at(builder, place, index, _DIGITS), align=1)
-                builder.store(builder.add(builder.load(totals[n]), builder.sext(digit, _INTS)), totals[n])
-                left = builder.ashr(builder.add(left, half), eight)
-        kind = ir.FunctionType(ir.IntType(32), [_INTS])
-        across = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.add.v{VECTOR}i32")
-        for n, total in enumerate(totals):
-            number = builder.sitofp(builder.call(across, [builder.load(total)]), ir.FloatType())
+                added[n] = builder.add(totals[n], builder.sext(digit, INTS))
+                left = builder.ashr(builder.add(left, equal(INTS, 128)), equal(INTS, 8))
+            return added
+
+        for n, total in enumerate(looped(builder, count, VECTOR, [equal(INTS, 0)] * DIGITS, step)):
+            whole = called(builder, f"llvm.vector.reduce.add.v{VECTOR}i32", ir.IntType(32), total)
+            number = builder.sitofp(whole, ir.FloatType())
             builder.store(number, at(builder, sums, int64(4 * n), ir.FloatType()), align=4)
         return context.get_dummy_value()
 

@@ -7,17 +7,14 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from irrun.fast.block import at, int64, repeated
-from irrun.fast.machine.late import array_at, cgutils, emitted, ir, types
+from irrun.fast.machine.emitting import FLOATS, INTS, at, called, equal, int64, looped, repeated
+from irrun.fast.machine.late import array_at, emitted, ir, types
 from irrun.fast.machine.memory import address_of, floats_at, words_at
 from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.planning.groups import GROUP, LEAST_QUANTIZED, MOST_CODE
 
 __all__ = ["largest_bits", "quantize_rows"]
 
-_I32: Final = ir.IntType(32)
-_FLOATS: Final = ir.VectorType(ir.FloatType(), VECTOR)
-_INTS: Final = ir.VectorType(_I32, VECTOR)
 _BYTES: Final = ir.VectorType(ir.IntType(8), VECTOR)
 _SIZE: Final = 0x7FFFFFFF
 _ROUND: Final = 1.5 * 2**23
@@ -31,18 +28,7 @@ _HUGE_FACTOR: Final = np.float32(2.0**32)
 
 def _across(builder: Any, operation: str, vector: ir.Value) -> ir.Value:
     """Return the sum (``add``) or the maximum (``umax``) of the integers of a vector."""
-    name = f"llvm.vector.reduce.{operation}.v{VECTOR}i32"
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_I32, [_INTS]), name)
-    return builder.call(function, [vector])
-
-
-def _each_vector(builder: Any, count: ir.Value, step: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
-    """Emit ``value = step(index, value)`` for every ``VECTOR``-th index before ``count``, and return the last value."""
-    held = cgutils.alloca_once(builder, _INTS)
-    builder.store(ir.Constant(_INTS, [0] * VECTOR), held)
-    with cgutils.for_range_slice(builder, int64(0), count, int64(VECTOR)) as (index, _):
-        builder.store(step(index, builder.load(held)), held)
-    return builder.load(held)
+    return called(builder, f"llvm.vector.reduce.{operation}.v{VECTOR}i32", ir.IntType(32), vector)
 
 
 def _largest(context: Any, numbers: Any, count: Any) -> Any:
@@ -51,12 +37,12 @@ def _largest(context: Any, numbers: Any, count: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         numbers, count = arguments
 
-        def step(index: ir.Value, most: ir.Value) -> ir.Value:
-            bits = builder.load(at(builder, numbers, builder.mul(index, int64(4)), _INTS), align=4)
-            size = builder.and_(bits, ir.Constant(_INTS, [_SIZE] * VECTOR))
-            return builder.select(builder.icmp_unsigned(">", size, most), size, most)
+        def step(index: ir.Value, most: Sequence[ir.Value]) -> list[ir.Value]:
+            bits = builder.load(at(builder, numbers, builder.mul(index, int64(4)), INTS), align=4)
+            size = builder.and_(bits, equal(INTS, _SIZE))
+            return [builder.select(builder.icmp_unsigned(">", size, most[0]), size, most[0])]
 
-        return _across(builder, "umax", _each_vector(builder, count, step))
+        return _across(builder, "umax", *looped(builder, count, VECTOR, [equal(INTS, 0)], step))
 
     return types.uint32(types.int64, types.int64), generate
 
@@ -71,14 +57,14 @@ def _encode(context: Any, numbers: Any, codes: Any, count: Any, unit: Any) -> An
         numbers, codes, count, unit = arguments
         units = repeated(builder, unit)
 
-        def step(index: ir.Value, total: ir.Value) -> ir.Value:
-            number = builder.load(at(builder, numbers, builder.mul(index, int64(4)), _FLOATS), align=4)
-            large = builder.fadd(builder.fdiv(number, units), ir.Constant(_FLOATS, [_ROUND] * VECTOR))
-            bits = builder.bitcast(large, _INTS)
+        def step(index: ir.Value, totals: Sequence[ir.Value]) -> list[ir.Value]:
+            number = builder.load(at(builder, numbers, builder.mul(index, int64(4)), FLOATS), align=4)
+            large = builder.fadd(builder.fdiv(number, units), equal(FLOATS, _ROUND))
+            bits = builder.bitcast(large, INTS)
             builder.store(builder.trunc(bits, _BYTES), at(builder, codes, index, _BYTES), align=1)
-            return builder.add(total, builder.sub(bits, ir.Constant(_INTS, [_ROUND_BITS] * VECTOR)))
+            return [builder.add(totals[0], builder.sub(bits, equal(INTS, _ROUND_BITS)))]
 
-        return _across(builder, "add", _each_vector(builder, count, step))
+        return _across(builder, "add", *looped(builder, count, VECTOR, [equal(INTS, 0)], step))
 
     return types.int32(*[types.int64] * 3, types.float32), generate
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.fast.block import at, fused, int64, repeated
 from irrun.fast.functions import contracted, summing
-from irrun.fast.machine.late import array_at, cgutils, emitted, ir, literal, types
+from irrun.fast.machine.emitting import FLOATS, at, called, equal, fused, int64, looped, repeated
+from irrun.fast.machine.late import array_at, emitted, ir, literal, types
 from irrun.fast.machine.memory import address_of, bytes_at, data_address, row_at
 from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.fast.machine.sharing import share
@@ -106,8 +106,6 @@ def _in_rows(array: np.ndarray) -> bool:
     return strides[3] == size and (strides[2] == size * array.shape[3] or array.shape[2] == 1)
 
 
-_FLOATS: Final = ir.VectorType(ir.FloatType(), VECTOR)
-_I64: Final = ir.IntType(64)
 _KEYS: Final = 4
 """Keys that a query is multiplied with at once: each of their sums waits for its own addition."""
 _VECTORS: Final = 4
@@ -125,18 +123,16 @@ def _dots(context: Any, keys: Any, a: Any, b: Any, apart: Any, width: Any, c: An
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         a, b, apart, width, c = arguments[1:]
         places = [builder.add(b, builder.mul(apart, int64(n))) for n in range(count)]
-        zeros = [ir.Constant(_FLOATS, [0.0] * VECTOR)] * count
+        zeros = [equal(FLOATS, 0.0)] * count
 
         def step(offset: ir.Value, sums: Sequence[ir.Value]) -> list[ir.Value]:
-            row = builder.load(at(builder, a, offset, _FLOATS), align=4)
-            loads = (builder.load(at(builder, place, offset, _FLOATS), align=4) for place in places)
+            row = builder.load(at(builder, a, offset, FLOATS), align=4)
+            loads = (builder.load(at(builder, place, offset, FLOATS), align=4) for place in places)
             return [fused(builder, row, load, sum) for load, sum in zip(loads, sums)]
 
-        sums = _summed(builder, builder.mul(width, int64(4)), 4 * VECTOR, zeros, step)
-        kind = ir.FunctionType(ir.FloatType(), [ir.FloatType(), _FLOATS])
-        reduce = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fadd.v{VECTOR}f32")
-        for n, sum in enumerate(sums):
-            total = builder.call(reduce, [ir.Constant(ir.FloatType(), -0.0), sum], fastmath=("reassoc",))
+        zero, name = ir.Constant(ir.FloatType(), -0.0), f"llvm.vector.reduce.fadd.v{VECTOR}f32"
+        for n, sum in enumerate(looped(builder, builder.mul(width, int64(4)), 4 * VECTOR, zeros, step)):
+            total = called(builder, name, ir.FloatType(), zero, sum, fastmath=("reassoc",))
             builder.store(total, at(builder, c, int64(4 * n), ir.FloatType()), align=4)
         return context.get_dummy_value()
 
@@ -152,16 +148,16 @@ def _weighted(context: Any, vectors: Any, weights: Any, count: Any, b: Any, apar
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         weights, count, b, apart, c = arguments[1:]
-        zeros = [ir.Constant(_FLOATS, [0.0] * VECTOR)] * len(wide)
+        zeros = [equal(FLOATS, 0.0)] * len(wide)
 
         def step(offset: ir.Value, sums: Sequence[ir.Value]) -> list[ir.Value]:
             weight = repeated(builder, builder.load(at(builder, weights, offset, ir.FloatType()), align=4))
             row = builder.add(b, builder.mul(builder.udiv(offset, int64(4)), apart))
-            loads = (builder.load(at(builder, row, int64(4 * VECTOR * n), _FLOATS), align=4) for n in wide)
+            loads = (builder.load(at(builder, row, int64(4 * VECTOR * n), FLOATS), align=4) for n in wide)
             return [fused(builder, weight, load, sum) for load, sum in zip(loads, sums)]
 
-        for n, sum in enumerate(_summed(builder, builder.mul(count, int64(4)), 4, zeros, step)):
-            builder.store(sum, at(builder, c, int64(4 * VECTOR * n), _FLOATS), align=4)
+        for n, sum in enumerate(looped(builder, builder.mul(count, int64(4)), 4, zeros, step)):
+            builder.store(sum, at(builder, c, int64(4 * VECTOR * n), FLOATS), align=4)
         return context.get_dummy_value()
 
     return types.void(vectors, weights, count, b, apart, c), generate
@@ -169,27 +165,6 @@ def _weighted(context: Any, vectors: Any, weights: Any, count: Any, b: Any, apar
 
 _dots_of: Final[Callable[..., None]] = emitted(_dots, prefer_literal=True)
 _weighted_sum: Final[Callable[..., None]] = emitted(_weighted, prefer_literal=True)
-
-
-_Adding = Callable[[ir.Value, Sequence[ir.Value]], list[ir.Value]]
-
-
-def _summed(builder: Any, end: ir.Value, by: int, sums: Sequence[ir.Value], step: _Adding) -> list[ir.Value]:
-    """Emit ``sums = step(offset, sums)`` for the offsets from 0 to before ``end``, and return the last sums."""
-    before, head = builder.block, builder.append_basic_block("head")
-    body, done = builder.append_basic_block("body"), builder.append_basic_block("done")
-    builder.branch(head)
-    builder.position_at_end(head)
-    offset, held = builder.phi(_I64), [builder.phi(_FLOATS) for _ in sums]
-    builder.cbranch(builder.icmp_signed("<", offset, end), body, done)
-    builder.position_at_end(body)
-    added = step(offset, held)
-    for phi, first, next in zip((offset, *held), (int64(0), *sums), (builder.add(offset, int64(by)), *added)):
-        phi.add_incoming(first, before)
-        phi.add_incoming(next, body)
-    builder.branch(head)
-    builder.position_at_end(done)
-    return held
 
 
 @contracted
