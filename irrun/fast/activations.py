@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Final
+from enum import IntEnum
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from irrun.fast.row_change import RowChange
 from irrun.kernels.blocks import SMALL_BLOCK_BYTES, each_block
 from irrun.opdef import Change, Index, Joins, Kernel, Op, Request
 
-__all__ = ["activate", "activation", "numbered", "offer", "swish"]
+__all__ = ["Activation", "activate", "activation", "numbered", "offer"]
 
 _f32: Final = np.float32
 _ONE: Final = _f32(1)
@@ -27,23 +27,40 @@ _LINEAR: Final = _f32(-2 * math.sqrt(2 / math.pi))
 _CUBIC: Final = _f32(-2 * math.sqrt(2 / math.pi) * 0.044715)
 
 
+class Activation(IntEnum):
+    """The activations, by the numbers that compiled functions take."""
+
+    GELU_ERF = 0
+    """x Φ(x), by the error function."""
+    GELU_TANH = 1
+    """0.5 x (1 + tanh(sqrt(2 / π) (x + 0.044715 x³)))"""
+    SWISH = 2
+    """x / (1 + exp(-beta x))"""
+    SIGMOID = 3
+    TANH = 4
+    EXP = 5
+    ERF = 6
+
+
+_GELU_ERF, _GELU_TANH, _SWISH, _SIGMOID, _TANH, _EXP, _ERF = map(int, Activation)
+
+
 def offer(op: Op, request: Request) -> Kernel | None:
     """Return the element-wise kernel of an activation of f32, or None for scalars and other types."""
     data, beta = request.first(2)
     if data is None or data.type.name != "f32" or not data.rank:
         return None
     if op.type == "Gelu":
-        return activation(gelu_tanh if getattr(op, "approximation_mode", "erf") == "tanh" else gelu_erf)
-    if op.type != "Swish":
-        return activation({"Erf": erf, "Exp": exp, "Sigmoid": sigmoid, "Tanh": tanh}[op.type])
-    if beta is None:
-        return activation(swish, np.float32(1))
-    return None if beta.data is None else activation(swish, np.float32(beta.data.item()))
+        return activation(Activation[f"GELU_{getattr(op, 'approximation_mode', 'erf').upper()}"])
+    number = None if beta is None else beta.data
+    if number is None and beta is not None:
+        return None
+    return activation(Activation[op.type.upper()], 1 if number is None else number.item())
 
 
-def activation(kernel: Callable[..., None], *numbers: np.float32) -> Kernel:
-    """Return the element-wise kernel for one of the functions below and its further arguments."""
-    change = RowChange(kernel, *numbers, whole=False)
+def activation(which: Activation, beta: float = 1) -> Kernel:
+    """Return the element-wise kernel of an activation. ``beta`` is that of Swish."""
+    change = RowChange(_activate_rows, int(which), np.float32(beta), whole=False)
 
     def call(x: np.ndarray, *_: np.ndarray | None, out: np.ndarray | None = None) -> np.ndarray:
         whole = np.empty(x.shape, x.dtype) if out is None else out
@@ -73,11 +90,9 @@ def activation(kernel: Callable[..., None], *numbers: np.float32) -> Kernel:
     return Kernel(call, out="elementwise", joins=Joins(change=change, row_calls=change.rows, row_inputs=(0,)))
 
 
-def numbered(change: Change | None) -> tuple[int, np.float32] | None:
-    """Return the first arguments of ``activate`` for a change in place, or None if it is none of those."""
-    if not isinstance(change, RowChange) or change.kernel not in _NUMBERED:
-        return None
-    return _NUMBERED.index(change.kernel), np.float32(change.numbers[0] if change.numbers else 0)
+def numbered(change: Change | None) -> tuple[Any, ...] | None:
+    """Return the first arguments of ``activate`` for a change in place, or None if it is no activation."""
+    return change.numbers if isinstance(change, RowChange) and change.kernel is _activate_rows else None
 
 
 _WORK_PER_BYTE: Final = 4
@@ -99,89 +114,39 @@ def _swish(x: Number, beta: Number) -> Number:
     return x / (_ONE + f.exp(-beta * x))
 
 
-@compiled
-def gelu_erf(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
-    """Fill rows with others, in which x Φ(x), with the error function takes the place of each x."""
-    for i in range(first, last):
-        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
+@contracted
+def activate(which: int, beta: Number, address: int, columns: int) -> None:
+    """Change a row in place by the ``Activation`` of a number. ``beta`` is that of Swish."""
+    row = row_at(address, columns)
+    if which == _GELU_ERF:
         for j in range(columns):
             row[j] = _gelu_erf(row[j])
-
-
-@compiled
-def gelu_tanh(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
-    """Fill rows with others, in which 0.5 x (1 + tanh(sqrt(2 / π) (x + 0.044715 x³))) takes the place of each x."""
-    for i in range(first, last):
-        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
+    elif which == _GELU_TANH:
         for j in range(columns):
             row[j] = _gelu_tanh(row[j])
-
-
-@compiled
-def swish(source: int, step: int, target: int, apart: int, columns: int, beta: Number, first: int, last: int) -> None:
-    """Fill rows with others, in which x / (1 + exp(-beta x)) takes the place of each x."""
-    for i in range(first, last):
-        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
+    elif which == _SWISH:
         for j in range(columns):
             row[j] = _swish(row[j], beta)
-
-
-@compiled
-def sigmoid(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
-    """Fill rows with others, in which 1 / (1 + exp(-x)) takes the place of each x."""
-    for i in range(first, last):
-        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
+    elif which == _SIGMOID:
         for j in range(columns):
             row[j] = f.sigmoid(row[j])
-
-
-@compiled
-def tanh(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
-    """Fill rows with others, in which the hyperbolic tangent takes the place of each x."""
-    for i in range(first, last):
-        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
+    elif which == _TANH:
         for j in range(columns):
             row[j] = f.tanh(row[j])
-
-
-@compiled
-def exp(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
-    """Fill rows with others, in which e to the power of x takes the place of each x."""
-    for i in range(first, last):
-        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
+    elif which == _EXP:
         for j in range(columns):
             row[j] = f.exp(row[j])
-
-
-@compiled
-def erf(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
-    """Fill rows with others, in which the error function takes the place of each x."""
-    for i in range(first, last):
-        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
+    else:
         for j in range(columns):
             row[j] = f.erf(row[j])
 
 
-_NUMBERED: Final = (gelu_erf, gelu_tanh, swish, sigmoid, tanh)
-"""The activations that ``activate`` computes, by its ``which``."""
-
-
-@contracted
-def activate(which: int, beta: Number, address: int, columns: int) -> None:
-    """Change a row in place by the activation number ``which`` of ``_NUMBERED``. ``beta`` is that of ``swish``."""
-    row = row_at(address, columns)
-    if which == 0:
-        for j in range(columns):
-            row[j] = _gelu_erf(row[j])
-    elif which == 1:
-        for j in range(columns):
-            row[j] = _gelu_tanh(row[j])
-    elif which == 2:
-        for j in range(columns):
-            row[j] = _swish(row[j], beta)
-    elif which == 3:
-        for j in range(columns):
-            row[j] = f.sigmoid(row[j])
-    else:
-        for j in range(columns):
-            row[j] = f.tanh(row[j])
+@compiled
+def _activate_rows(
+    source: int, step: int, target: int, apart: int, columns: int, which: int, beta: Number, first: int, last: int
+) -> None:
+    """Fill rows with others, whose numbers an activation changes: see ``RowChange`` and ``activate``."""
+    for i in range(first, last):
+        place = target + 4 * i * apart
+        moved(source + 4 * i * step, place, columns)
+        activate(which, beta, place, columns)

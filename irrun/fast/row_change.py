@@ -23,7 +23,9 @@ class RowChange:
     that must stay ``whole``; otherwise a contiguous array has rows of any length.
     """
 
-    def __init__(self, kernel: Callable[..., None], *numbers: np.float32 | np.ndarray, whole: bool = True) -> None:
+    def __init__(
+        self, kernel: Callable[..., None], *numbers: int | np.float32 | np.ndarray, whole: bool = True
+    ) -> None:
         self.kernel, self.numbers, self.whole = kernel, numbers, whole
 
     def __call__(self, x: np.ndarray) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
-from irrun.fast.activations import activation, swish
+from irrun.fast.activations import Activation, activation
 from irrun.fast.groups import group_normalization
 from irrun.opdef import Epilogue
 
@@ -63,7 +63,7 @@ def test_what_follows(residual: bool, biased: bool, then: Callable[[np.ndarray],
         added if biased else None,
         residual,
         (0, np.inf) if then is relu else None,
-        activation(swish, np.float32(1)).joins.change if then is swished else None,
+        activation(Activation.SWISH).joins.change if then is swished else None,
     )
     with_epilogue = group_normalization(shape, 3, 0.1).joins.with_epilogue
     assert with_epilogue is not None

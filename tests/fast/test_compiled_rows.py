@@ -15,7 +15,7 @@ from kit import filled, operation, tensor
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
-from irrun.fast import activations
+from irrun.fast.activations import Activation, activation
 
 RANDOM = np.random.default_rng(0)
 SPECIAL = np.array([
@@ -126,7 +126,7 @@ def layouts(rows: int, columns: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("columns", [1, 5, 16, 300])
 def test_activations_of_any_layout_in_place(columns: int) -> None:
-    call = activations.activation(activations.sigmoid).call
+    call = activation(Activation.SIGMOID).call
     for x in layouts(7, columns):
         wanted = sigmoid(x.astype(np.float64))
         np.testing.assert_allclose(call(x), wanted, rtol=1e-6)
@@ -140,7 +140,7 @@ def test_activations_of_any_layout_in_place(columns: int) -> None:
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (), (1,), (300, 401), (2, 3, 4, 5)])
 def test_activations_of_any_shape(shape: tuple[int, ...]) -> None:
     """Among them one that is divided into blocks, in place and not."""
-    call = activations.activation(activations.tanh).call
+    call = activation(Activation.TANH).call
     x = np.array(RANDOM.standard_normal(shape), np.float32)
     wanted = np.tanh(x.astype(np.float64))
     got = call(x)

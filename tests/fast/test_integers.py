@@ -333,6 +333,7 @@ ACTIVATIONS: dict[str, tuple[Callable[..., Any], Callable[[np.ndarray], np.ndarr
     "Swish": (lambda x: b.Swish(x, np.float32(1.5)), lambda x: x / (1 + np.exp(-1.5 * x))),
     "Sigmoid": (b.Sigmoid, lambda x: 1 / (1 + np.exp(-x))),
     "Tanh": (b.Tanh, np.tanh),
+    "Erf": (b.Erf, np.vectorize(math.erf)),
 }
 
 
