@@ -12,7 +12,7 @@ from irrun.fast.block import HALF, WIDTH, multiply_block
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.emitting import CACHE_LINE_BYTES
 from irrun.fast.machine.memory import address_of, data_address, row_at
-from irrun.fast.machine.processor import ROWS, VECTORS, compiled
+from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS, compiled
 from irrun.fast.machine.sharing import share
 from irrun.kernels.matmul import ConstantForm
 from irrun.opdef import FEW_ROWS, Call, Epilogue
@@ -28,6 +28,7 @@ __all__ = [
     "area",
     "finish",
     "from_place",
+    "in_vectors",
     "multiply_half",
     "multiply_panel",
     "multiply_panels",
@@ -182,6 +183,12 @@ def multiply_panels(
                                 out[top + row + i, column + j] = before + edge[i, j]
                     finish(c, ldc, height, width, own)
                 column += width
+
+
+@contracted
+def in_vectors(columns: int) -> tuple[int, int]:
+    """Return how many vectors hold the columns of a panel, 1 to ``WIDTH``, and the numbers in the last of them."""
+    return (columns + VECTOR - 1) // VECTOR, (columns - 1) % VECTOR + 1
 
 
 @contracted

@@ -12,9 +12,9 @@ from irrun.fast.convolution.window_block import AVERAGE, MAXIMUM, window_block
 from irrun.fast.convolution.windows import each_table, geometry_of
 from irrun.fast.functions import contracted
 from irrun.fast.machine.memory import address_of
-from irrun.fast.machine.processor import ROWS, VECTOR, compiled
+from irrun.fast.machine.processor import ROWS, compiled
 from irrun.fast.machine.sharing import share_call
-from irrun.fast.panels import WIDTH
+from irrun.fast.panels import WIDTH, in_vectors
 from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Call, Calls, Joins, Kernel, OnTileReady, Request, ignore_tile
@@ -111,7 +111,7 @@ def _pool_table(
         rows = address_of(targets) + block * targets.strides[0]
         for c in range(0, out.shape[3], WIDTH):
             columns = min(WIDTH, out.shape[3] - c)
-            vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
+            vectors, tail = in_vectors(columns)
             if largest:
                 window_block(
                     MAXIMUM, vectors, ROWS, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero, 1,

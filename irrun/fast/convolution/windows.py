@@ -9,11 +9,11 @@ import numpy as np
 
 from irrun.fast.convolution.table_block import BEGIN, LEFT, TOP, find_taps, store_steps
 from irrun.fast.convolution.window_block import ADDED, ADDED_IN_BF16, DENSE, DEPTHWISE, window_block
-from irrun.fast.functions import contracted
+from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import address_of, longs_at
-from irrun.fast.machine.processor import ROWS, VECTOR, compiled
-from irrun.fast.panels import WIDTH
+from irrun.fast.machine.processor import ROWS, compiled
+from irrun.fast.panels import WIDTH, in_vectors
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.threads import threads
 from irrun.opdef import Call
@@ -25,6 +25,7 @@ __all__ = [
     "each_of",
     "each_table",
     "geometry_of",
+    "limits_of",
     "multiply_windows",
 ]
 
@@ -146,8 +147,7 @@ def multiply_windows(
 
     See ``window_block`` for the other arguments. ``limits`` are the least and the greatest result, or empty.
     """
-    taps, blocks, clamps = table.shape[1], -(-count // ROWS), limits.size == 2
-    low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
+    taps, blocks, (clamps, low, high) = table.shape[1], -(-count // ROWS), limits_of(limits)
     # each block has the processor fetch a part of the next panel
     size, row = panels.strides[0], panels.strides[1]
     pace = -(-row // blocks)
@@ -155,7 +155,7 @@ def multiply_windows(
         columns = min(WIDTH, outs - panel * WIDTH)
         b, place = address_of(panels) + panel * size, column + 4 * panel * WIDTH
         added = bias + 4 * panel * WIDTH if bias else 0
-        vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
+        vectors, tail = in_vectors(columns)
         for block in range(blocks):
             entries = address_of(table) + block * table.strides[0]
             rows = address_of(targets) + block * targets.strides[0]
@@ -185,8 +185,7 @@ def _convolve_channels(
 ) -> None:
     """Convolve the windows of a table, channel by channel."""
     panels, bias, adds, limits, keeps, rounded = more
-    taps, clamps = table.shape[1], limits.size == 2
-    low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
+    taps, (clamps, low, high) = table.shape[1], limits_of(limits)
     for block in range(-(-count // ROWS)):
         entries = address_of(table) + block * table.strides[0]
         rows = address_of(targets) + block * targets.strides[0]
@@ -195,11 +194,19 @@ def _convolve_channels(
             shift = column if data.shape[3] == out.shape[3] else column >> 1
             b = address_of(panels) + panel * panels.strides[0]
             added = address_of(bias) + column if bias.size else 0
-            vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
+            vectors, tail = in_vectors(columns)
             window_block(
                 DEPTHWISE, vectors, ROWS, panels, entries, taps, 1, b, rows, shift, column, tail, added, adds, clamps,
                 low, high, keeps, rounded != 0, 0, 0,
             )  # fmt: skip
+
+
+@contracted
+def limits_of(limits: np.ndarray) -> tuple[bool, Number, Number]:
+    """Return whether there are limits, the least and the greatest result, and these."""
+    if limits.size == 2:
+        return True, limits[0], limits[1]
+    return False, np.float32(0), np.float32(0)
 
 
 @contracted
@@ -223,6 +230,14 @@ def each_table(
         _find(data, geometry, top, count, address_of(nothing), table)
         _aim(out, residual, geometry, rest, top, count, targets, in_bf16)
         compute(data, out, table, targets, top, count, more)
+
+
+@contracted
+def _window(image: int, y: int, x: int, high: int, line: int) -> tuple[int, int, int]:
+    """Return the image, the row and the column of a window. ``x`` may be behind the last of ``line`` columns."""
+    if x < line:
+        return image, y, x
+    return (image, y + 1, 0) if y + 1 < high else (image + 1, 0, 0)
 
 
 @compiled
@@ -256,22 +271,14 @@ def _find(data: np.ndarray, geometry: np.ndarray, first: int, count: int, nothin
                 places[BEGIN, row] = begin + row * step_x * pixel
             low, right = top + (down - 1) * near_y, left + (ROWS - 1) * step_x + (across - 1) * near_x
             within = int(top >= 0 and left >= 0 and low < high and right < broad)
-            window_x += ROWS
-            if window_x == line_windows:
-                window_x, window_y = 0, window_y + 1
-                if window_y == high_windows:
-                    window_y, image = 0, image + 1
+            image, window_y, window_x = _window(image, window_y, window_x + ROWS, high_windows, line_windows)
         else:
             for row in range(ROWS):
                 top, left = window_y * step_y - pad_y, window_x * step_x - pad_x
                 places[TOP, row] = top if block * ROWS + row < count else _OUTSIDE
                 places[LEFT, row] = left
                 places[BEGIN, row] = address_of(data) + ((image * high + top) * broad + left) * pixel
-                window_x += 1
-                if window_x == line_windows:
-                    window_x, window_y = 0, window_y + 1
-                    if window_y == high_windows:
-                        window_y, image = 0, image + 1
+                image, window_y, window_x = _window(image, window_y, window_x + 1, high_windows, line_windows)
         entries = address_of(table) + block * table.strides[0]
         find_taps(
             address_of(places), entries, down, across, near_y, near_x, near_y * broad * pixel, near_x * pixel, high,
@@ -306,10 +313,6 @@ def _aim(
             place = (image * out.shape[1] + y * step_y + first_y) * out.shape[2] + x * step_x + first_x
             entries[3 * window], entries[3 * window + 1] = into + pixel * place, more + other * place
             entries[3 * window + 2] = third + half * place
-            x += 1
-            if x == geometry[9]:
-                x, y = 0, y + 1
-            if y == geometry[8]:
-                y, image = 0, image + 1
+            image, y, x = _window(image, y, x + 1, geometry[8], geometry[9])
     left = -(-count // ROWS) * ROWS - count
     store_steps(address_of(targets) + 24 * count, left, nothing, nothing, nothing, 0, 0, 0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun.base.memory import lasting_zeros
 from irrun.fast.convolution.kernel import After, Arrays, Method
-from irrun.fast.convolution.windows import each_of, multiply_windows
+from irrun.fast.convolution.windows import each_of, limits_of, multiply_windows
 from irrun.fast.convolution.winograd_block import FILTERS, evaluate_tile, interpolate_tile
 from irrun.fast.machine.memory import add_to, address_of, data_address
 from irrun.fast.machine.processor import ROWS, VECTOR, compiled
@@ -97,8 +97,7 @@ def convolve_3x3(
     """
     ins, outs, values = data.shape[3] + beside.shape[3], out.shape[3], tile + 2
     across, strips = -(-out.shape[2] // tile), -(-out.shape[1] // tile)
-    clamps = limits.size == 2
-    low, high = (limits[0], limits[1]) if clamps else (np.float32(0), np.float32(0))
+    clamps, low, high = limits_of(limits)
     added = address_of(bias) if bias.size else 0
     none = np.empty(0, np.float32)
     zeros, rest, found = np.zeros(ins, np.float32), np.zeros(outs, np.float32), np.zeros(VECTOR, np.float32)

@@ -5,11 +5,12 @@ The results of a panel are f32 in the cache. There, each row of them is changed,
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from irrun.fast.activations import activate
+from irrun.fast.convolution.window_block import DENSE
 from irrun.fast.convolution.windows import each_table
 from irrun.fast.functions import Number, contracted
 from irrun.fast.integers.block import integer_block
@@ -18,11 +19,9 @@ from irrun.fast.integers.levels import level
 from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import address_of, bytes_at, row_at
 from irrun.fast.machine.processor import ROWS, VECTOR, compiled
-from irrun.fast.panels import WIDTH
+from irrun.fast.panels import WIDTH, in_vectors
 
 __all__ = ["convolve_bytes_changed"]
-
-_DENSE: Final = 0
 
 
 @compiled
@@ -56,11 +55,11 @@ def _convolve_table(
         group, part = divmod(panel, each)
         columns, column = min(WIDTH, outs - part * WIDTH), group * outs + part * WIDTH
         b, own = address_of(panels) + panel * panels.strides[0], address_of(numbers) + panel * numbers.strides[0]
-        vectors, tail, shift = -(-columns // VECTOR), (columns - 1) % VECTOR + 1, 4 * depth * group
+        (vectors, tail), shift = in_vectors(columns), 4 * depth * group
         for block in range(blocks):
             entries = address_of(table) + block * table.strides[0]
             rows = address_of(places) + block * ROWS * places.strides[0]
-            integer_block(_DENSE, vectors, results, entries, taps, depth, b, rows, shift, 0, tail, own, False, False)
+            integer_block(DENSE, vectors, results, entries, taps, depth, b, rows, shift, 0, tail, own, False, False)
         scale, whole = address_of(grids) + panel * grids.strides[0], columns // VECTOR * VECTOR
         for n in range(blocks * ROWS):
             target, nowhere = targets[n // ROWS, n % ROWS, 0], targets[n // ROWS, n % ROWS, 2]

@@ -6,19 +6,18 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.fast.convolution.window_block import DENSE, DEPTHWISE
 from irrun.fast.convolution.windows import each_table
 from irrun.fast.functions import contracted
 from irrun.fast.integers.block import TWICE, integer_block
 from irrun.fast.integers.dots import DOT
 from irrun.fast.integers.quads import quad_block
 from irrun.fast.machine.memory import address_of
-from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS, compiled
-from irrun.fast.panels import WIDTH
+from irrun.fast.machine.processor import ROWS, VECTORS, compiled
+from irrun.fast.panels import WIDTH, in_vectors
 
 __all__ = ["convolve_bytes", "convolve_bytes_depthwise", "pad_words", "widen_bytes"]
 
-_DENSE: Final = 0
-_DEPTHWISE: Final = 1
 _IN_QUADS: Final = DOT is not None and DOT.quads
 
 
@@ -62,14 +61,14 @@ def _convolve_table(
         group, part = divmod(panel, each)
         columns, column = min(WIDTH, outs - part * WIDTH), group * outs + part * WIDTH
         b, own = address_of(panels) + panel * panels.strides[0], address_of(numbers) + panel * numbers.strides[0]
-        vectors, tail, shift = -(-columns // VECTOR), (columns - 1) % VECTOR + 1, 4 * depth * group
+        (vectors, tail), shift = in_vectors(columns), 4 * depth * group
         block, next = 0, 0
         while block < blocks:
             entries = address_of(table) + block * table.strides[0]
             rows = address_of(targets) + block * targets.strides[0]
             next = block + (2 if 2 * vectors <= VECTORS and block + 1 < blocks else 1)
             most = vectors if next == block + 1 else TWICE + vectors
-            integer_block(_DENSE, most, out, entries, taps, depth, b, rows, shift, column, tail, own, rounds, adds)
+            integer_block(DENSE, most, out, entries, taps, depth, b, rows, shift, column, tail, own, rounds, adds)
             block = next
 
 
@@ -110,12 +109,12 @@ def _convolve_channels(
             column = panel * WIDTH
             columns = min(WIDTH, channels - column)
             b, own = address_of(panels) + panel * panels.strides[0], address_of(numbers) + panel * numbers.strides[0]
-            vectors, tail = -(-columns // VECTOR), (columns - 1) % VECTOR + 1
+            vectors, tail = in_vectors(columns)
             if _IN_QUADS:
                 quad_block(vectors, out, entries, taps, b, rows, column, tail, own, rounds, adds)
             else:
                 integer_block(
-                    _DEPTHWISE, vectors, out, entries, taps, 1, b, rows, column, column, tail, own, rounds, adds
+                    DEPTHWISE, vectors, out, entries, taps, 1, b, rows, column, column, tail, own, rounds, adds
                 )
 
 
