@@ -191,13 +191,13 @@ def _attend(
     masks[:, keys:] = _HIDDEN
     for head in range(first // queries, -(-last // queries)):
         begin, end = max(first - head * queries, 0), min(last - head * queries, queries)
-        _hold_keys(places[1, head], 4 * steps[1], keys, depth, share, across, some)
-        _hold_values(places[2, head], 4 * steps[2], keys, width, share, values, spare)
+        _pack_keys(places[1, head], 4 * steps[1], keys, depth, share, across, some)
+        _pack_values(places[2, head], 4 * steps[2], keys, width, share, values, spare)
         for top in range(begin, end, tall):
             high = min(tall, end - top)
             a, lda = places[0, head] + 4 * top * steps[0], steps[0]
             if share == 2:
-                _hold(a, 4 * lda, high, depth, share, some)
+                _pack_rows(a, 4 * lda, high, depth, share, some)
                 a, lda = address_of(some), held
             _fetch_next(places, steps, head, (top, top + high), (depth, width), keys)
             seen = min(keys, top + high) if causal else keys
@@ -298,7 +298,7 @@ def _weigh_few(
 
 
 @contracted
-def _hold(
+def _pack_rows(
     source: int, step: int, rows: int, count: int, share: int, some: np.ndarray
 ) -> None:  # fmt: skip
     """Copy rows of numbers, which are ``step`` bytes apart, to words of a form. What follows them in a row stays."""
@@ -311,13 +311,13 @@ def _hold(
 
 
 @contracted
-def _hold_keys(
+def _pack_keys(
     source: int, step: int, keys: int, depth: int, share: int, across: np.ndarray, some: np.ndarray
 ) -> None:  # fmt: skip
     """Fill panels, whose columns are keys. The rows of ``source`` are ``step`` bytes apart."""
     held = some.shape[1]
     for j in range(0, keys, VECTOR):
-        _hold(source + j * step, step, min(VECTOR, keys - j), depth, share, some)
+        _pack_rows(source + j * step, step, min(VECTOR, keys - j), depth, share, some)
         for n in range(keys - j, VECTOR):
             for k in range(held):
                 some[n, k] = _ZERO
@@ -327,7 +327,7 @@ def _hold_keys(
 
 
 @contracted
-def _hold_values(
+def _pack_values(
     source: int, step: int, keys: int, width: int, share: int, values: np.ndarray, spare: np.ndarray
 ) -> None:  # fmt: skip
     """Fill panels, whose rows are values. The rows of ``source`` are ``step`` bytes apart."""

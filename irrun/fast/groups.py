@@ -8,13 +8,12 @@ from typing import Final, Protocol
 import numpy as np
 
 from irrun.fast.functions import Number, contracted
+from irrun.fast.machine.calls import in_calls
 from irrun.fast.machine.memory import address_of, row_at
 from irrun.fast.machine.processor import compiled
-from irrun.fast.machine.sharing import InTurn
-from irrun.fast.panels import after, finish, from_place
-from irrun.kernels.blocks import scratch
+from irrun.fast.panels import finish, from_place, then_of
 from irrun.kernels.elementwise import native
-from irrun.opdef import Call, Calls, Epilogue, Joins, Kernel, Packing, Request
+from irrun.opdef import Call, Calls, Epilogue, Kernel, Packing, Request
 
 __all__ = ["group_normalization", "offer"]
 
@@ -76,19 +75,14 @@ def group_normalization(shape: tuple[int, ...], groups: int, epsilon: float, hel
                 Call(_find_middle, (sums, groups, pixels, middle), batch),
                 Call(_sum, (given, middle, True, sums), batch * parts),
                 Call(_find_factors, (sums, groups, pixels, epsilon, factor, factors), batch),
-                Call(_scale, (given, middle, factors, added, into, *after(epilogue, more, 0)), batch * pixels),
+                Call(_scale, (given, middle, factors, added, into, *then_of(epilogue, more, 0)), batch * pixels),
             ]
             return made if change is None else [*made, *change.calls(out.reshape(-1, channels))]
 
-        def call(*arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-            whole = np.empty(shape, np.float32) if out is None else out
-            made = calls(*arrays, out=whole, spare=scratch(0, zeros.dtype, spare_bytes // 4).view(np.uint8))
-            InTurn(made, work)()
-            return whole
-
-        spare_bytes = zeros.nbytes * (2 + parts)
-        joins = Joins(with_epilogue=kernel if epilogue is None else None, calls=calls, spare_bytes=spare_bytes)
-        return Kernel(call, "compiled, channels last", out="whole", packing=packing, joins=joins)
+        return in_calls(
+            "compiled, channels last", calls, shape, np.float32, work, packing=packing,
+            spare_bytes=zeros.nbytes * (2 + parts), with_epilogue=kernel if epilogue is None else None,
+        )  # fmt: skip
 
     return kernel()
 

@@ -24,7 +24,6 @@ __all__ = [
     "WIDTH",
     "Packed",
     "Then",
-    "after",
     "area",
     "finish",
     "from_place",
@@ -33,6 +32,7 @@ __all__ = [
     "multiply_panel",
     "multiply_panels",
     "multiply_part",
+    "then_of",
     "zero_panels",
 ]
 
@@ -103,7 +103,7 @@ def multiply_half(
         multiply_block(1, HALF, panels, a + 4 * row * lda, lda, b, 0, c + 4 * row * ldc, ldc, depth, adds, b, more)
 
 
-def after(epilogue: Epilogue | None, residual: np.ndarray | None, first: int) -> Then:
+def then_of(epilogue: Epilogue | None, residual: np.ndarray | None, first: int) -> Then:
     """Return what becomes of the results in the columns of the constant matrix from ``first`` on.
 
     ``residual`` has the shape of the product of these columns, and contiguous rows.
@@ -275,4 +275,4 @@ class Packed(ConstantForm):
         residual: np.ndarray | None,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Return the arguments of ``part`` but the first and the last row or column of ``out``."""
-        return a, *self.arrays, out, first // WIDTH, by_rows, *after(epilogue, residual, first)
+        return a, *self.arrays, out, first // WIDTH, by_rows, *then_of(epilogue, residual, first)

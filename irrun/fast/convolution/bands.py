@@ -129,10 +129,7 @@ class _Chain:
                 target = target[:, move.into]
                 residual = None if residual is None else residual[:, move.rows]
             count = (move.rows.stop - move.rows.start) * stage.axes[1].out
-            function, arguments = convolution_of(
-                source[:, move.seen], stage.panels, stage.bias, residual, target, move.geometry, stage.groups,
-                stage.depth, stage.limits,
-            )  # fmt: skip
+            function, arguments = convolution_of(stage, move.geometry, source[:, move.seen], residual, target)
             function(*arguments, 0, count)
 
     def _moves(self, begin: int, end: int) -> tuple[list[int], list[_Move]]:

@@ -17,7 +17,7 @@ from irrun.fast.attention_block import as_columns
 from irrun.fast.machine.memory import data_address, row_at
 from irrun.fast.machine.processor import ROWS, VECTOR, compiled
 from irrun.fast.machine.sharing import share
-from irrun.fast.panels import after, multiply_part
+from irrun.fast.panels import multiply_part, then_of
 from irrun.fast.precision.bf16 import round_rows, words
 from irrun.fast.product import PackedMatrix, RoundedMatrix
 from irrun.kernels.cast import rounded_to_bf16
@@ -59,7 +59,7 @@ def line(filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operan
                 _fill(image, padded[places], rounds)
                 added = None if more is None else more[n]
                 work = flops // batch
-                arguments = rows, packed.panels, result[n], 0, True, *after(epilogue, added, 0)
+                arguments = rows, packed.panels, result[n], 0, True, *then_of(epilogue, added, 0)
                 share(multiply_part, axis.out, work, *arguments, unit=ROWS)
             if epilogue is not None and epilogue.change is not None:
                 epilogue.change(result)

@@ -97,28 +97,30 @@ class _Phase:
     """The windows whose results are at one phase of the strides of a transposed convolution, or all windows."""
 
     filters: PackedFilters
-    depth: int
-    """The elements that a window of a group sees at each tap; 0 if each channel has a filter of its own."""
+    """The form of the filters that all kernels share, as long as one holds it."""
+    stage: Stage
+    """The convolution of these windows, without an epilogue."""
     geometry: np.ndarray
-    windows: tuple[int, int]
-    """The number of windows along rows and columns."""
 
-    def fill(self, groups: int, data: np.ndarray, arrays: Arrays, after: After, index: Index) -> None:
+    def fill(self, seen: np.ndarray, arrays: Arrays, after: After, index: Index) -> None:
         """Fill the windows at ``index`` (images, rows of windows). See ``in_call`` for the other arguments."""
-        (images, rows), (high, broad) = index, self.windows
+        (images, rows), (high, broad) = index, (axis.out for axis in self.stage.axes)
         first = (images.start * high + min(rows.start, high)) * broad
         last = ((images.stop - 1) * high + min(rows.stop, high)) * broad
-        function, arguments = self._convolution(groups, data, arrays, after)
+        function, arguments = self._convolution(seen, arrays, after)
         function(*arguments, first, last)
 
-    def in_call(self, groups: int, data: np.ndarray, arrays: Arrays, after: After) -> Call:
-        """Return the call that fills all windows of ``arrays.out``. ``data`` is that of the arrays, or a copy of it."""
-        function, arguments = self._convolution(groups, data, arrays, after)
-        return call_of(function, arguments, len(data) * math.prod(self.windows))
+    def in_call(self, seen: np.ndarray, arrays: Arrays, after: After) -> Call:
+        """Return the call that fills all windows of ``arrays.out``, which see the data or its copy."""
+        windows = len(seen) * math.prod(axis.out for axis in self.stage.axes)
+        return call_of(*self._convolution(seen, arrays, after), windows)
 
-    def _convolution(self, groups: int, data: np.ndarray, arrays: Arrays, after: After) -> Any:
-        (_, residual, out), (bias, limits, adds), panels = arrays, after, self.filters.panels
-        return convolution_of(data, panels, bias, residual, out, self.geometry, groups, self.depth, limits, adds)
+    def _convolution(self, seen: np.ndarray, arrays: Arrays, after: After) -> tuple[Any, tuple[Any, ...]]:
+        return convolution_of(self.following(after), self.geometry, seen, arrays.residual, arrays.out)
+
+    def following(self, after: After) -> Stage:
+        """Return the convolution with its epilogue."""
+        return replace(self.stage, **after._asdict())
 
 
 class _Direct(Method):
@@ -132,7 +134,7 @@ class _Direct(Method):
 
     def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operands) -> None:
         super().__init__(filters, axes, batch)
-        self.rounds(filters, precision)
+        self.set_precision(filters, precision)
         packed, depth, (rows, line) = self.form.of(filters.source), self.depth, axes
         # the taps of a row are one after the other in memory
         is_narrow = filters.groups == 1 and filters.ins <= _MAX_JOINED_CHANNELS and not self.rounded
@@ -142,15 +144,19 @@ class _Direct(Method):
                 self.padded = axes
                 rows, line = (replace(axis, begin=0, end=0, size=axis.reach) for axis in axes)
             line = replace(line, kernel=1)
-        self.groups, self.step, self.seen = filters.groups, 1, (rows, line)
-        self.phases = [_Phase(packed, depth, geometry_of(rows, line), (rows.out, line.out))]
+        self.step, self.phases = 1, [_Phase(packed, self.stage(packed, (rows, line), depth), geometry_of(rows, line))]
         self.packed = packed.panels.nbytes
-        self.copies(batch, rows.size, line.size)
+        self.set_copy(batch, rows.size, line.size)
 
-    def rounds(self, filters: Filters, precision: Operands) -> None:
+    def stage(self, packed: PackedFilters, axes: tuple[Axis, ...], depth: int) -> Stage:
+        """Return the convolution of some windows. Each sees ``depth`` elements of a group at a tap."""
+        own = self.groups, depth, self.pixel, self.shape[3]
+        return Stage(axes, packed.panels, *own, *After.of(None), self.rounded, self.sections, self.padded)
+
+    def set_precision(self, filters: Filters, precision: Operands) -> None:
         """Set what depends on the precision of data and filters."""
         alone, rounds = filters.groups > 1 and filters.ins == filters.outs == 1, precision == "bf16"
-        self.sections = 1 if alone else filters.groups
+        self.groups, self.sections = filters.groups, 1 if alone else filters.groups
         """The groups of channels that are rounded apart from each other."""
         each = filters.groups * filters.ins // self.sections
         self.rounded, self.pixel = each if rounds else 0, self.sections * (words(each) if rounds else each)
@@ -158,7 +164,7 @@ class _Direct(Method):
         self.depth = 0 if alone else words(filters.ins) if rounds else filters.ins
         self.name = ("compiled depthwise" if alone else "compiled") + (" in bf16" if rounds else "")
 
-    def copies(self, *pixels: int) -> None:
+    def set_copy(self, *pixels: int) -> None:
         """Set the shape of the copy of the data, which has so many images, rows and columns, and its bytes."""
         self.copy_shape = *pixels, self.pixel
         self.spare_bytes = 4 * math.prod(self.copy_shape) if self.rounded or self.padded else 0
@@ -177,12 +183,11 @@ class _Direct(Method):
 
     def calls(self, arrays: Arrays, after: After, spare: np.ndarray) -> Calls:
         calls, seen = self.before(arrays.data[0], spare)
-        return [*calls, *(phase.in_call(self.groups, seen, arrays, after) for phase in self.phases)]
+        return [*calls, *(phase.in_call(seen, arrays, after) for phase in self.phases)]
 
     def stages(self, after: After) -> tuple[Stage, ...]:
-        (phase,), channels = self.phases, self.shape[3]
-        own = phase.filters.panels, self.groups, phase.depth, self.pixel, channels
-        return (Stage(self.seen, *own, *after, self.rounded, self.sections, self.padded),)
+        (phase,) = self.phases
+        return (phase.following(after),)
 
     def fill(self, arrays: Arrays, after: After, on_tile_ready: OnTileReady) -> None:
         (data,), (batch, high, broad, channels), step = arrays.data, arrays.out.shape, self.step
@@ -192,14 +197,14 @@ class _Direct(Method):
 
         def part(index: Index) -> None:
             for phase in self.phases:
-                phase.fill(self.groups, seen, arrays, after, index)
+                phase.fill(seen, arrays, after, index)
             images, rows = index
             lines = slice(rows.start * step, min(rows.stop * step, high))
             on_tile_ready((images, lines, slice(0, broad), slice(0, channels)))
 
         if on_tile_ready is ignore_tile:
             for phase in self.phases:
-                share_call(phase.in_call(self.groups, seen, arrays, after), self.flops // len(self.phases))
+                share_call(phase.in_call(seen, arrays, after), self.flops // len(self.phases))
             return
         count, pixel = -(-high // step), channels * arrays.out.itemsize
         least = max(_MIN_PART_WINDOWS, min(_ENOUGH_PART_WINDOWS, batch * count * broad // threads()))
@@ -217,19 +222,19 @@ class _Transposed(_Direct):
 
     def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operands) -> None:
         Method.__init__(self, filters, axes, batch)
-        self.rounds(filters, precision)
+        self.set_precision(filters, precision)
         self.shape = batch, axes[0].size, axes[1].size, filters.groups * filters.outs
         self.flops = 2 * filters.size * math.prod((batch, *(axis.out for axis in axes)))
-        self.groups, self.step = filters.groups, axes[0].stride
+        self.step = axes[0].stride
         steps = axes[0].stride, axes[1].stride
         self.phases: list[_Phase] = []
         for phase in phases(axes):
             (rows, line), (top, left) = phase.axes, phase.firsts
             packed = self.form.of(filters.source, *zip((tap.start for tap in phase.taps), steps))
             geometry = geometry_of(rows, line, steps, (top, left))
-            self.phases.append(_Phase(packed, self.depth, geometry, (rows.out, line.out)))
+            self.phases.append(_Phase(packed, self.stage(packed, (rows, line), self.depth), geometry))
         self.packed = sum(phase.filters.panels.nbytes for phase in self.phases)
-        self.copies(batch, axes[0].out, axes[1].out)
+        self.set_copy(batch, axes[0].out, axes[1].out)
 
     def stages(self, after: After) -> tuple[Stage, ...]:
         return ()

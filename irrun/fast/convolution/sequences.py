@@ -6,7 +6,7 @@ Between two calls, Python computes on one thread, and the others wait for as lon
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -14,13 +14,13 @@ import numpy as np
 from irrun.fast.convolution.copies import padding, rounding
 from irrun.fast.convolution.stage import Stage
 from irrun.fast.convolution.window_block import ADDED_IN_BF16, ADDED_ROUNDED
-from irrun.fast.convolution.windows import call_of, convolve, convolve_depthwise, geometry_of
+from irrun.fast.convolution.windows import call_of, convolution_of, geometry_of
+from irrun.fast.machine.calls import in_calls
 from irrun.fast.machine.memory import data_address, lent
-from irrun.fast.machine.sharing import InTurn
 from irrun.fast.precision.bf16 import words
-from irrun.kernels.blocks import placed, scratch
+from irrun.kernels.blocks import placed
 from irrun.kernels.convolution.windows import Axis
-from irrun.opdef import Call, Calls, Joins, Kernel, Packing
+from irrun.opdef import Call, Calls, Kernel, Packing
 
 __all__ = ["Member", "sequence"]
 
@@ -58,32 +58,24 @@ def sequence(members: Sequence[Member], batch: int, flops: int, inputs: int, fil
     stages = [member.stage for member in members]
     name = "compiled depthwise" if any(stage.groups > 1 for stage in stages) else "compiled"
     packing = Packing(filters, sum(stage.panels.nbytes for stage in stages))
-    held = _Sequence(members, batch, flops, inputs)
-    joins = Joins(calls=held.calls, spare_bytes=4 * held.size)
-    return Kernel(
-        held.call, f"{name} in sequence, channels last", out="whole", flops=flops, packing=packing, joins=joins
+    held, name = _Sequence(members, batch, inputs), f"{name} in sequence, channels last"
+    return in_calls(
+        name, held.calls, held.shape, np.float32, flops, flops=flops, packing=packing, spare_bytes=4 * held.size
     )
 
 
 class _Sequence:
     """The parts of a sequence, and where the values between them are."""
 
-    def __init__(self, members: Sequence[Member], batch: int, flops: int, inputs: int) -> None:
+    def __init__(self, members: Sequence[Member], batch: int, inputs: int) -> None:
         self.parts, sizes = _parts(members)
         stages = [part.stage for part in self.parts]
         image = max(stage.row * stage.axes[0].out for stage in stages)
         self.together = max(1, min(_MAX_IMAGES_BYTES // max(image, 1), batch))
-        self.flops, self.inputs = flops, inputs
+        self.inputs = inputs
         self.shape = batch, stages[-1].axes[0].out, stages[-1].axes[1].out, stages[-1].channels
         self.geometry = [geometry_of(stage.axes[0], stage.axes[1]) for stage in stages]
         self.offsets, self.size = _places(self.parts, [size * self.together for size in sizes])
-
-    def call(self, *arrays: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        whole = np.empty(self.shape, np.float32) if out is None else out
-        given = [np.ascontiguousarray(array) for array in arrays[: self.inputs]]
-        memory = scratch(0, whole.dtype, self.size).view(np.uint8)
-        InTurn(self.calls(*given, out=whole, spare=memory), self.flops)()
-        return whole
 
     def calls(self, *arrays: np.ndarray, out: np.ndarray, spare: np.ndarray) -> Calls:
         """Return the calls that compute some images after the others: see ``Joins.calls``."""
@@ -103,22 +95,19 @@ class _Sequence:
 def _call(part: _Part, geometry: np.ndarray, batch: int, places: Sequence[int]) -> Call:
     """Return the call that computes a part for so many images. ``places`` has the address of each value."""
     stage = part.stage
-    (rows, line), panels, outs = stage.axes, stage.panels, stage.channels
-    windows, pixels = batch * rows.out * line.out, (batch, rows.out, line.out, outs)
+    (rows, line), source = stage.axes, places[part.data]
     if part.form is not None:
         assert part.out is not None
-        source, target = places[part.data], places[part.out]
+        target = places[part.out]
         if part.form == _ROUNDS:
             return rounding(source, target, batch * rows.size * line.size * stage.sections, stage.rounded)
         return padding(source, target, stage.padded, batch, stage.pixel, part.form == _PADS_PLANES)
     keeps, rounded = part.out is not None, 0 if part.rounded is None else places[part.rounded]
-    data = lent(places[part.data], (batch, rows.size, line.size, stage.pixel))
+    data, pixels = lent(source, (batch, rows.size, line.size, stage.pixel)), (batch, rows.out, line.out, stage.channels)
     out = lent(rounded if part.out is None else places[part.out], pixels)
-    residual = out if part.residual is None else lent(places[part.residual], pixels)
-    common, after = (data, panels, stage.bias, residual, out, geometry), (part.adds, stage.limits, keeps, rounded)
-    if not stage.depth:
-        return call_of(convolve_depthwise, (*common, *after), windows)
-    return call_of(convolve, (*common, stage.groups, stage.depth, *after, 0), windows)
+    residual = None if part.residual is None else lent(places[part.residual], pixels)
+    convolution = convolution_of(stage, geometry, data, residual, out, keeps=keeps, rounded=rounded)
+    return call_of(*convolution, batch * rows.out * line.out)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,8 +120,6 @@ class _Part:
     stage: Stage
     data: int
     residual: int | None
-    adds: int
-    """How the residual is added: see ``window_block``."""
     out: int | None
     """The result, or None if it is read only in bf16."""
     rounded: int | None
@@ -168,7 +155,7 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
             if key not in apart:
                 apart[key] = len(sizes)
                 form = _ROUNDS if stage.rounded else _PADS_PLANES if member.planes else _PADS
-                parts.append(_Part(stage, data, None, 0, len(sizes), None, form))
+                parts.append(_Part(stage, data, None, len(sizes), None, form))
                 sizes.append(stage.axes[0].size * stage.axes[1].size * stage.pixel)
             data = apart[key]
         if n in halved:
@@ -179,7 +166,8 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
             sizes.append(pixels * stage.channels)
         held = rounded if adds[n] == ADDED_IN_BF16 else plain
         residual = None if member.residual is None else held.get(member.residual, member.residual)
-        parts.append(_Part(stage, data, residual, adds[n], plain.get(n), rounded.get(n)))
+        stage = replace(stage, adds=adds[n])
+        parts.append(_Part(stage, data, residual, plain.get(n), rounded.get(n)))
     return parts, sizes[:-1]
 
 

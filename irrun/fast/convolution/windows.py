@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.fast.convolution.stage import Stage
 from irrun.fast.convolution.table_block import BEGIN, LEFT, TOP, find_taps, store_steps
-from irrun.fast.convolution.window_block import ADDED, ADDED_IN_BF16, DENSE, DEPTHWISE, window_block
+from irrun.fast.convolution.window_block import ADDED_IN_BF16, DENSE, DEPTHWISE, window_block
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import address_of, longs_at
@@ -51,17 +52,17 @@ def geometry_of(
 
 
 def convolution_of(
-    data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray | None, out: np.ndarray,
-    geometry: np.ndarray, groups: int, depth: int, limits: np.ndarray, adds: int = ADDED,
+    stage: Stage, geometry: np.ndarray, data: np.ndarray, residual: np.ndarray | None, out: np.ndarray, *,
+    keeps: bool = True, rounded: int = 0,
 ) -> tuple[Callable[..., None], tuple[Any, ...]]:  # fmt: skip
-    """Return ``convolve``, or ``convolve_depthwise`` if ``depth`` is 0, and its arguments up to ``first``.
+    """Return ``convolve``, or ``convolve_depthwise`` if ``stage.depth`` is 0, and its arguments up to ``first``.
 
-    A residual, f32, is added as ``adds`` says: see ``window_block``.
+    ``data`` is what the windows of the stage see. ``geometry`` is that of ``geometry_of``.
     """
-    adds, more = 0 if residual is None else adds, out if residual is None else residual
-    if not depth:
-        return convolve_depthwise, (data, panels, bias, more, out, geometry, adds, limits, True, 0)
-    return convolve, (data, panels, bias, more, out, geometry, groups, depth, adds, limits, True, 0, 0)
+    arrays = data, stage.panels, stage.bias, out if residual is None else residual, out, geometry
+    if not stage.depth:
+        return convolve_depthwise, (*arrays, stage.adds, stage.limits, keeps, rounded)
+    return convolve, (*arrays, stage.groups, stage.depth, stage.adds, stage.limits, keeps, rounded, 0)
 
 
 def call_of(function: Callable[..., None], arguments: tuple[Any, ...], windows: int) -> Call:

@@ -12,12 +12,18 @@ from irrun.base.memory import lasting
 from irrun.fast.activations import numbered
 from irrun.fast.convolution.windows import geometry_of
 from irrun.fast.integers.block import Row
-from irrun.fast.integers.calls import MIN_PIECE_WINDOWS, in_calls
 from irrun.fast.integers.changes import convolve_bytes_changed
 from irrun.fast.integers.dots import BYTES, DOT
 from irrun.fast.integers.levels import Grid, padded
 from irrun.fast.integers.quads import by_quads, in_quads
-from irrun.fast.integers.windows import convolve_bytes, convolve_bytes_depthwise, pad_words, widen_bytes
+from irrun.fast.integers.windows import (
+    MIN_PIECE_WINDOWS,
+    convolve_bytes,
+    convolve_bytes_depthwise,
+    pad_words,
+    widen_bytes,
+)
+from irrun.fast.machine.calls import in_calls
 from irrun.fast.panels import WIDTH
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Call, Calls, Change, Kernel, Packing
@@ -141,7 +147,9 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
         onto = np.array([np.broadcast_to(numbers, channels) for numbers in place], np.float32)
         changed = *own, _in_panels(onto.reshape(2, groups, -1)), np.float32(after.grid.top)
 
-    def calls(data: np.ndarray, _: None, residual: np.ndarray | None = None, *, out: np.ndarray) -> Calls:
+    def calls(
+            data: np.ndarray, _: None, residual: np.ndarray | None = None, *, out: np.ndarray, spare: np.ndarray
+    ) -> Calls:  # fmt: skip
         other = data if residual is None else residual
         target = out.reshape(shape)
         if changed:
@@ -169,7 +177,7 @@ def padding(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, grid: G
     high, broad = (axis.begin + axis.size + axis.end for axis in axes)
     shape = batch, high, broad, size
 
-    def calls(data: np.ndarray, *, out: np.ndarray) -> Calls:
+    def calls(data: np.ndarray, *, out: np.ndarray, spare: np.ndarray) -> Calls:
         given = (array.view(np.uint32).reshape(batch, -1, n * words) for array, n in ((data, line.size), (out, broad)))
         return [Call(pad_words, (*given, nothing.view(np.uint32), rows.begin, line.begin), batch * high)]
 
@@ -185,7 +193,7 @@ def widening(shape: tuple[int, ...]) -> tuple[Kernel, tuple[int, ...]]:
     """Return the kernel that copies levels u8 of a shape as i16, two bytes each, and the shape of the copy."""
     size = math.prod(shape)
 
-    def calls(data: np.ndarray, *, out: np.ndarray) -> Calls:
+    def calls(data: np.ndarray, *, out: np.ndarray, spare: np.ndarray) -> Calls:
         return [Call(widen_bytes, (data.reshape(-1), out.view(np.uint16).reshape(-1)), size, _MIN_PIECE_BYTES)]
 
     wide = (*shape[:-1], 2 * shape[-1])

@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 
 from irrun.fast.functions import Number, contracted
-from irrun.fast.integers.calls import in_calls
 from irrun.fast.integers.dots import BYTES
 from irrun.fast.integers.encode_block import encode_planes, encode_row
+from irrun.fast.machine.calls import in_calls
 from irrun.fast.machine.memory import address_of, row_at
 from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.opdef import Call, Calls, Kernel
@@ -86,7 +86,7 @@ def encoding(grid: Grid, shape: tuple[int, int, int, int], is_rows: bool) -> Ker
     numbers = np.ascontiguousarray(np.broadcast_to(np.array([grid.scale, grid.shift], np.float32), (2, channels)))
     pixels = high * broad
 
-    def calls(data: np.ndarray, *, out: np.ndarray) -> Calls:
+    def calls(data: np.ndarray, *, out: np.ndarray, spare: np.ndarray) -> Calls:
         is_view = not is_rows and data.transpose(0, 2, 3, 1).flags.c_contiguous
         apart = (1, channels) if is_rows or is_view else (pixels, 1)
         seen = (data.transpose(0, 2, 3, 1) if is_view else np.ascontiguousarray(data)).reshape(batch, -1)

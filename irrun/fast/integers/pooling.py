@@ -10,8 +10,9 @@ import numpy as np
 
 from irrun.fast.convolution.windows import each_table, geometry_of
 from irrun.fast.functions import contracted
-from irrun.fast.integers.calls import MIN_PIECE_WINDOWS, in_calls
 from irrun.fast.integers.dots import BYTES
+from irrun.fast.integers.windows import MIN_PIECE_WINDOWS
+from irrun.fast.machine.calls import in_calls
 from irrun.fast.machine.emitting import at, equal, int64
 from irrun.fast.machine.late import cgutils, emitted, ir, types
 from irrun.fast.machine.memory import address_of
@@ -41,7 +42,7 @@ def largest(axes: tuple[Axis, ...], batch: int, channels: int) -> Kernel | None:
     shape, geometry = (batch, axes[0].out, axes[1].out, channels), geometry_of(axes[0], axes[1])
     windows, work = math.prod(shape[:3]), math.prod(shape) * axes[0].kernel * axes[1].kernel
 
-    def calls(data: np.ndarray, *, out: np.ndarray) -> Calls:
+    def calls(data: np.ndarray, *, out: np.ndarray, spare: np.ndarray) -> Calls:
         return [Call(_largest, (data, out, geometry), windows, MIN_PIECE_WINDOWS)]
 
     return in_calls("integers", calls, shape, np.uint8, work)

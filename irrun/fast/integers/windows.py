@@ -16,7 +16,10 @@ from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, VECTORS, compiled
 from irrun.fast.panels import WIDTH, in_vectors
 
-__all__ = ["convolve_bytes", "convolve_bytes_depthwise", "pad_words", "widen_bytes"]
+__all__ = ["MIN_PIECE_WINDOWS", "convolve_bytes", "convolve_bytes_depthwise", "pad_words", "widen_bytes"]
+
+MIN_PIECE_WINDOWS: Final = 4 * ROWS
+"""The fewest windows that a thread computes at a time: it reads all filters for them."""
 
 _IN_QUADS: Final = DOT is not None and DOT.quads
 
