@@ -143,7 +143,7 @@ def require_reshaped(
     If the new shapes admit the old ones, both must give the same there, within the limit of ``is_close``. With the
     ``axes`` of the batch by the position of the input, the outputs of several samples at once must be those of each
     sample alone, within the same limit. The reshaped model must also run in its own shapes, on ``feeds`` or random
-    inputs. Raises ModelError (IR608) if it does not.
+    inputs, and give what the original gives if that takes them. Raises ModelError (IR608) if it does not.
     """
     model, reshaped = as_model(model), as_model(reshaped)
     proofs: list[str] = []
@@ -160,15 +160,36 @@ def require_reshaped(
         count = _require_samples(model, reshaped, axes)
         if count:
             proofs.append(f"equal to the original on each of {count} samples")
-    executable = compile(reshaped, exact=True)
-    for arrays in _inputs(reshaped, 1, feeds or [probe(model, reshaped)]):
+    if _require_run(model, reshaped, list(_inputs(reshaped, 1, feeds or [probe(model, reshaped)]))) and not proofs:
+        proofs.append("equal to the original in its new shapes")
+    return " and ".join(proofs) or "run in its new shapes"
+
+
+def _require_run(model: Model, reshaped: Model, runs: Sequence[Sequence[np.ndarray]]) -> bool:
+    """Run a model with other input shapes, and return whether its outputs are those of the original in each run.
+
+    They are compared if the original takes the inputs, as a model with unknown dims does, and gives outputs of the same
+    shapes. It need not: a number that repeats a dim may have been replaced. Raises ModelError (IR608) if a run fails or
+    an output differs.
+    """
+    reference, executable = original(model), compile(reshaped, exact=True)
+    compared = 0
+    for arrays in runs:
         executable.restart()
+        reference.restart()
         try:
-            executable(arrays)
+            outputs = executable(list(arrays))
         except IrrunError as error:
             message = f"the result fails in its new shapes: {error.diagnostics[0].message}"
             raise refused(reshaped, message, "pass inputs that it takes (-i NAME=SPEC), or other shapes") from None
-    return " and ".join(proofs) or "run in its new shapes"
+        expected: list[np.ndarray] = []
+        if _takes(model, arrays):
+            with suppress(IrrunError):
+                expected = reference(arrays)
+        if expected and all(outputs[i].shape == array.shape for i, array in enumerate(expected)):
+            _require_same(reshaped, outputs, expected, 0.0)
+            compared += 1
+    return compared == len(runs)
 
 
 def probe(model: Model, reshaped: Model) -> dict[int, np.ndarray]:
@@ -199,6 +220,10 @@ def _probed(model: Model, reshaped: Model, factor: int) -> dict[int, list[int]]:
 
 def _fits(shape: PartialShape | None, array: np.ndarray) -> bool:
     return shape is None or shape.fits(array.shape)
+
+
+def _takes(model: Model, arrays: Sequence[np.ndarray]) -> bool:
+    return all(_fits(each.shape, array) for each, array in zip(model.inputs, arrays))
 
 
 def _admits(after: PartialShape, before: PartialShape | None) -> bool:
@@ -254,22 +279,40 @@ def require_agreement(
     """
     model, reshaped = as_model(model), as_model(reshaped)
     with engines.private_folder() as folder, engines.open(side) as engine:
-        own = feeds or [probe(model, reshaped)]
-        for name, each, given in (("original", model, None), ("reshaped", reshaped, own)):
-            inputs = list(_inputs(each, 1, given))
-            runs = _saved_runs(engine, folder / f"{name}.xml", each, inputs)
-            expected = _computed(each, inputs)
-            agrees = not isinstance(runs, str) and all(
-                is_close(a, b, _ENGINE_LIMIT) for run, wanted in zip(runs, expected) for a, b in zip(run, wanted)
-            )
-            if not agrees and name == "original":
-                return ""
-            if not agrees:
-                why = (
-                    f"refuses the result: {runs}" if isinstance(runs, str) else "gives other outputs in the new shapes"
-                )
-                raise refused(reshaped, f"{engine.name} runs the original as irrun, but {why}", "choose other shapes")
+        own = list(_inputs(reshaped, 1, feeds or [probe(model, reshaped)]))
+        before = _first_computed(model, [own, list(_inputs(model, 1, None))])
+        if before is None or _disagreement(engine, folder / "original.xml", model, *before):
+            return ""
+        why = _disagreement(engine, folder / "reshaped.xml", reshaped, own, _computed(reshaped, own))
+        if why:
+            raise refused(reshaped, f"{engine.name} runs the original as irrun, but {why}", "choose other shapes")
         return engine.name
+
+
+def _first_computed(
+    model: Model, choices: Sequence[Sequence[Sequence[np.ndarray]]]
+) -> tuple[Sequence[Sequence[np.ndarray]], list[list[np.ndarray]]] | None:
+    """Return the first inputs of ``choices`` on which irrun runs a model, and its outputs; None if there are none."""
+    for inputs in choices:
+        if all(_takes(model, arrays) for arrays in inputs):
+            with suppress(IrrunError):
+                return inputs, _computed(model, inputs)
+    return None
+
+
+def _disagreement(
+    engine: engines.Engine,
+    path: Path,
+    model: Model,
+    inputs: Sequence[Sequence[np.ndarray]],
+    expected: Sequence[Sequence[np.ndarray]],
+) -> str:
+    """Save a model, and say how an engine departs from the expected outputs; the text is empty if it does not."""
+    runs = _saved_runs(engine, path, model, inputs)
+    if isinstance(runs, str):
+        return f"refuses the result: {runs}"
+    pairs = ((a, b) for run, wanted in zip(runs, expected) for a, b in zip(run, wanted))
+    return "" if all(is_close(a, b, _ENGINE_LIMIT) for a, b in pairs) else "gives other outputs in the new shapes"
 
 
 def require_equal_on(

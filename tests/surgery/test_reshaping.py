@@ -14,7 +14,7 @@ from irrun import surgery
 from oracle import Oracle
 
 
-def _x(*shape: int | str, name: str = "x", type: str = "f32") -> b.Node:
+def _x(*shape: int | str | None, name: str = "x", type: str = "f32") -> b.Node:
     return b.parameter(shape, type, name=name)
 
 
@@ -74,6 +74,29 @@ def test_constants_that_repeat_a_dim(name: str, shape: str | Sequence, tmp_path:
     surgery.require_reshaped(model, reshaped)
     irrun.save_model(reshaped, tmp_path / "a.xml", compact=True)
     assert not irrun.check(tmp_path / "a.xml").diagnostics
+
+
+def _two_rows() -> irrun.Model:
+    """Return a model with open dims that refuses the smallest shape: three elements make no two rows."""
+    return b.model({"y": b.ReLU(b.Reshape(_x(None, 3), [2, -1], special_zero=False))})
+
+
+@pytest.mark.parametrize("shape", [[4, 3], "2..8,3"])
+def test_a_model_with_open_dims_proves_its_static_form(shape: str | Sequence) -> None:
+    model = _two_rows()
+    reshaped = surgery.reshape(model, {"x": shape})
+    assert surgery.require_reshaped(model, reshaped) == "equal to the original in its new shapes"
+    other = surgery.reshape(
+        b.model({"y": b.Negative(b.Reshape(_x(None, 3), [2, -1], special_zero=False))}), {"x": shape}
+    )
+    with pytest.raises(irrun.ModelError, match='output "y" differs from that of the original'):
+        surgery.require_reshaped(model, other)
+
+
+def test_an_original_that_fails_in_its_smallest_shape(oracle: Oracle) -> None:
+    model = _two_rows()
+    agreed = surgery.require_agreement("openvino[precision=f32]", model, surgery.reshape(model, {"x": [4, 3]}))
+    assert agreed.startswith("OpenVINO")
 
 
 def test_openvino_takes_the_new_shapes(tmp_path: Path, oracle: Oracle) -> None:
