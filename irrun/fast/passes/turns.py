@@ -108,7 +108,7 @@ def _joined(flow: Flow, members: Mapping[int, Step], context: Context) -> Step |
     }
     sizes = {slot: prod(shape) * dtype.itemsize for slot, (shape, dtype) in known.items()}
     copied = [slot for slot in (*reads, *writes) if slot not in context.constants]
-    copied = [slot for slot in copied if slot in known and sizes[slot] <= _COPIED_BYTES]
+    copied = [slot for slot in copied if slot in known and sizes[slot] <= _COPIED_BYTES and values[slot].type.bits]
     between = [*(slot for slot in made if slot not in writes), *copied]
     ends = last | dict.fromkeys(writes, len(programs))
     lives = [(sizes[slot], made.get(slot, 0), ends[slot]) for slot in between]
