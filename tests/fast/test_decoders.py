@@ -219,7 +219,7 @@ def block(*, target: int = 0, beams: bool = False, flat: bool = False) -> Execut
 
 def layer(
     heads: Sequence[b.Node], angles: Sequence[b.Node], mask: b.Node, rows: Sequence[b.Node], names: Sequence[str],
-    target: int = 0,
+    target: int = 0, batch: int = 1,
 ) -> tuple[b.Node, list[b.Node]]:  # fmt: skip
     """Return the attention of rotated queries to all keys and values, and what assigns these to variables: ``block``."""
     half = WIDTH // 2
@@ -236,26 +236,26 @@ def layer(
     length = None
     for name, new in zip(names, (key, value)):
         past = b.ReadValue(
-            np.zeros((1, GROUPS, 0, WIDTH), np.float32), variable_id=name, variable_type="f32",
-            variable_shape=[1, GROUPS, None, WIDTH], opset=6,
+            np.zeros((batch, GROUPS, 0, WIDTH), np.float32), variable_id=name, variable_type="f32",
+            variable_shape=[batch, GROUPS, None, WIDTH], opset=6,
         )  # fmt: skip
         whole = b.Concat([b.Gather(past, rows[0], 0) if rows else past, new], axis=2)
         sinks.append(b.Assign(whole, variable_id=name))
         if length is None:
             counts = [b.Gather(b.ShapeOf(x), [2], 0) for x in (past, new)]
             length = b.Add(b.Add(*counts), np.array([target], np.int64))
-        ones = [np.array(n, np.int64) for n in ([1, GROUPS], [HEADS // GROUPS], [WIDTH], [0, HEADS, -1, WIDTH])]
+        ones = [np.array(n, np.int64) for n in ([batch, GROUPS], [HEADS // GROUPS], [WIDTH], [0, HEADS, -1, WIDTH])]
         wide = b.Broadcast(b.Unsqueeze(whole, 2), b.Concat([ones[0], ones[1], length, ones[2]], axis=0))
         repeated.append(b.Reshape(wide, ones[3], special_zero=True))
     return b.ScaledDotProductAttention(query, *repeated, mask, causal=False), sinks
 
 
-def decoder(type: str, layers: int) -> irrun.Model:
-    """Return a model of ``layers`` attentions between products, which adds what each computes to its input [1,L,32]."""
+def decoder(type: str, layers: int, batch: int) -> irrun.Model:
+    """Return a model of ``layers`` attentions between products, which adds what each computes to its input [B,L,32]."""
     generator = np.random.default_rng(2)
-    x = b.parameter([1, None, 32], "f32", name="x")
-    angles = [b.parameter([1, 1, None, WIDTH], "f32", name=name) for name in ("cos", "sin")]
-    mask, rows = b.parameter([None, None, None, None], type, name="mask"), [b.parameter([1], "i32", name="beams")]
+    x = b.parameter([batch, None, 32], "f32", name="x")
+    angles = [b.parameter([batch, 1, None, WIDTH], "f32", name=name) for name in ("cos", "sin")]
+    mask, rows = b.parameter([None, None, None, None], type, name="mask"), [b.parameter([batch], "i32", name="beams")]
     seen = b.LogicalOr(mask, mask) if type == "boolean" else mask  # a small step behind the first products
     y, sinks = x, []
     for n in range(layers):
@@ -264,7 +264,7 @@ def decoder(type: str, layers: int) -> irrun.Model:
             product = b.MatMul(b.Swish(y), generator.standard_normal((32, count * WIDTH), np.float32) / 5)
             apart = b.Reshape(product, [0, 0, count, WIDTH], special_zero=True)
             heads.append(b.Transpose(apart, [0, 2, 1, 3]))
-        result, assigned = layer(heads, angles, seen, rows, (f"key {n}", f"value {n}"))
+        result, assigned = layer(heads, angles, seen, rows, (f"key {n}", f"value {n}"), batch=batch)
         sinks += assigned
         result = b.Reshape(b.Transpose(result, [0, 2, 1, 3]), [0, 0, HEADS * WIDTH], special_zero=True)
         y = b.Add(y, b.MatMul(result, generator.standard_normal((HEADS * WIDTH, 32), np.float32) / 7))
@@ -342,30 +342,31 @@ def test_a_token_is_one_step(beams: bool, flat: bool, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("type", ["boolean", "f32"])
-def test_a_token_of_all_layers_is_one_step(type: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever the past is, whatever strides the mask has, and after runs that fail in the second layer."""
+def test_a_token_of_all_layers_is_one_step(type: str, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the past is, whatever strides the mask has, and after runs that fail."""
     pytest.importorskip("numba", reason="the extra `fast` is not installed")
     monkeypatch.setenv("IRRUN_FAST", "always")
     generator = np.random.default_rng(3)
-    model = decoder(type, 3)
+    model = decoder(type, 3, batch)
     compiled, exact = irrun.compile(model, exact=False), irrun.compile(model, exact=True)
     results: list[tuple[np.ndarray, np.ndarray]] = []
     for turn in range(40):
         count, past = (3, 0) if turn == 0 else (1, turn + 2)
-        angles = generator.random((1, 1, count, WIDTH), np.float32)
-        whole = generator.random((1, HEADS, count, 2 * (past + count))) < 0.8
+        angles = generator.random((batch, 1, count, WIDTH), np.float32)
+        whole = generator.random((batch, HEADS, count, 2 * (past + count))) < 0.8
         whole[..., 0] = True
         mask = (
             whole[..., : past + count],  # rows apart
             whole[:, :1, :, past + count - 1 :: -1],  # backwards, the same for all heads
-            np.broadcast_to(whole[:, :1, :, : past + count], (1, HEADS, count, past + count)),
+            np.broadcast_to(whole[:1, :1, :, : past + count], (1, HEADS, count, past + count)),
             whole[:, :, :, :1],  # the same for all keys
-        )[turn % 4]
+        )[turn // 10]
         if type == "f32":
             mask = np.where(mask, generator.standard_normal(mask.shape), -np.inf).astype(np.float32)
-        feeds = [generator.standard_normal((1, count, 32), np.float32), np.cos(angles), np.sin(angles), mask]
-        feeds.append(np.zeros(1, np.int32))
+        feeds = [generator.standard_normal((batch, count, 32), np.float32), np.cos(angles), np.sin(angles), mask]
+        feeds.append(generator.permutation(batch).astype(np.int32))
         results.append((compiled(feeds)[0], exact(feeds)[0]))
         if turn % 8 == 5:
             with pytest.raises(ExecutionError, match="attention_mask") as caught:

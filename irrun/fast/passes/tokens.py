@@ -150,7 +150,8 @@ def _joined(
     batch, heads, _, width = query_shape
     groups, wide = (*key_shape, 0, 0)[1], (*value_shape, 0, 0, 0, 0)[3]
     fits = query_shape[2] == 1 and key_shape == (batch, groups, 1, width) and value_shape == (batch, groups, 1, wide)
-    if not fits or not groups * width * wide or heads % groups or any(prod(shape) != width for shape in others):
+    turns = others[0] == others[1] and (prod(others[0]) == width or others[0] == (batch, 1, 1, width))
+    if not fits or not turns or not batch * groups * width * wide or heads % groups:
         return None
     mask, scale = (*attention.reads[3:5], -1, -1)[:2]
     begin = tuple(chain[0].reads[0] if chain else slot for chain, slot in zip(given, rows))

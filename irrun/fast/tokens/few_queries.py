@@ -71,11 +71,12 @@ def to_past(rows: Sequence[np.ndarray], out: np.ndarray, sizes: Sequence[int], n
     """Return the call that rotates a query and its key, appends key and value to those of the past, and attends.
 
     ``rows`` are the query [B, H, 1, E], the key [B, G, 1, E], the value [B, G, 1, Ev], and cosines and sines of the
-    rotation, E numbers each. They and ``out`` [B, H, 1, Ev] are f32 and contiguous. ``sizes`` are B, H, G, E, Ev.
-    ``numbers`` is what ``tell_past`` writes before the call: 12 numbers of i64.
+    rotation, E numbers each, or B rows of E. They and ``out`` [B, H, 1, Ev] are f32 and contiguous. ``sizes`` are B, H,
+    G, E and Ev. ``numbers`` is what ``tell_past`` writes before the call: 12 numbers of i64.
     """
     batch, heads, groups, width, wide = sizes
-    arguments = (numbers, *map(data_address, (*rows, out)), heads, groups, width, wide)
+    apart = 0 if rows[3].size == width else 4 * width
+    arguments = (numbers, *map(data_address, (*rows, out)), apart, heads, groups, width, wide)
     return Call(_attend_to_past, arguments, batch * groups)
 
 
@@ -237,8 +238,8 @@ def _attend(
 
 @compiled
 def _attend_to_past(
-    numbers: np.ndarray, query: int, key: int, value: int, cosines: int, sines: int, out: int, heads: int, groups: int,
-    width: int, wide: int, first: int, last: int,
+    numbers: np.ndarray, query: int, key: int, value: int, cosines: int, sines: int, out: int, apart: int, heads: int,
+    groups: int, width: int, wide: int, first: int, last: int,
 ) -> None:  # fmt: skip
     """Compute the groups of heads from ``first`` to before ``last``: see ``to_past``, and ``_attend``."""
     past, past_batch, past_group, values, values_batch, values_group = numbers[:6]
@@ -252,12 +253,13 @@ def _attend_to_past(
         b, g = group // groups, group % groups
         own = past + b * past_batch + g * past_group
         theirs = values + b * values_batch + g * values_group
-        _rotate(key + 4 * width * group, cosines, sines, own + 4 * width * (keys - 1), width, _ONE)
+        cosine, sine = cosines + b * apart, sines + b * apart
+        _rotate(key + 4 * width * group, cosine, sine, own + 4 * width * (keys - 1), width, _ONE)
         new, given = row_at(theirs + 4 * wide * (keys - 1), wide), row_at(value + 4 * wide * group, wide)
         for i in range(wide):
             new[i] = given[i]
         for h in range(g * rows, (g + 1) * rows):
-            _rotate(query + 4 * width * (b * heads + h), cosines, sines, address_of(turned), width, scale)
+            _rotate(query + 4 * width * (b * heads + h), cosine, sine, address_of(turned), width, scale)
             score(address_of(turned), own, 4 * width, width, keys, of)
             seen = mask + b * mask_batch + h * mask_head
             if columns > 0:
