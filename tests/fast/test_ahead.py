@@ -90,7 +90,7 @@ def package(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _calls() -> list[Entry]:
     """Return the entries that the model has called, and those that other tests have called of the same modules."""
-    return [entry for entry in called() if entry[0].startswith(("panels.", "activations.", "arithmetic."))]
+    return [entry for entry in called() if entry[0].startswith(("panels.", "activations.", "arithmetic.", "sharing."))]
 
 
 def run(model: Path, package: Path, out: Path, **environment: str) -> dict[str, object]:
