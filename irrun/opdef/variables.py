@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 __all__ = ["Variables", "read_only"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Grown:
+class _Grown(NamedTuple):
     """A value at the beginning of a buffer that has room for more along one axis. No value lies in the room."""
 
     buffer: np.ndarray
@@ -23,7 +21,9 @@ class _Grown:
     def begins_with(self, array: np.ndarray, axis: int) -> bool:
         """Return whether ``array`` is ``value``, if perhaps another view of it, and may grow along ``axis``."""
         value = self.value
-        if array is not value and not (array.base is self.buffer and _address(array) == _address(value)):
+        if array is value:
+            return axis == self.axis
+        if array.base is not self.buffer or _address(array) != _address(value):
             return False
         return array.shape == value.shape and array.strides == value.strides and axis == self.axis
 
