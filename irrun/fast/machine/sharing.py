@@ -31,8 +31,7 @@ __all__ = ["InBlocks", "InTurn", "share", "share_call"]
 _LOOKS_BEFORE_SLEEP: Final = 1 << 14
 """How often a thread looks for a call before it sleeps, if no large model runs: some 0.3 ms."""
 _LOOKS_IN_RUN: Final = 1 << 17
-"""How often a thread looks for the next call while a large model runs: some 3 ms. Between two products of a token there
-are up to 0.5 ms."""
+"""How often a thread looks for the next call while a large model runs: some 3 ms, in which numpy may compute a step."""
 _PAUSES_BEFORE_LOCK: Final = 1 << 10
 """How often a thread pauses, when there is a task, before it asks for the interpreter's lock: some 0.02 ms, in which
 the thread with the task begins its own part. To ask for a lock that another one holds takes longer."""
