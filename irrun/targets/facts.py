@@ -46,6 +46,8 @@ _NUMBER, _LIST = ("int", "float"), ("ints", "floats")
 """The kinds of attributes that hold a number, or several."""
 _BEGIN: Final = re.compile(r"\s*[+-]?\d+")
 """A number at the begin of a text."""
+_SIGNS: Final = re.compile("--+")
+"""Signs of a dim that a release takes for one."""
 _SHORT: Final = 512
 """Bytes of a file from which on every release recognises it. Readers up to 2024.4 look for the end of shorter ones."""
 
@@ -106,6 +108,8 @@ def _read(model: Model, ops: Mapping[int, Op | None]) -> dict[int, Op | None]:
                 attributes[name] = _number(attributes[name])
             elif attribute.kind in _LIST:
                 attributes[name] = ",".join(map(_number, attributes[name].split(",")))
+            elif attribute.kind == "shape":
+                attributes[name] = _SIGNS.sub("-", attributes[name])
         if attributes != layer.attributes:
             read[id] = bind(model, replace(layer, attributes=attributes))[0]
     return read
@@ -212,8 +216,8 @@ def _of_ports(
     yield from of_operation(layer, op, inputs, graph.follower(model, layer.id))
     if layer.type == "MatMul":
         yield from graph.of_weights(model, layer, values, is_transposed=getattr(op, "transpose_b", False))
-        if graph.attends_in_two_types(model, layer):
-            yield "it ends an attention at an input or an output of the model"
+    if layer.type in ("MatMul", "ScaledDotProductAttention") and graph.attends_in_two_types(model, layer, fed):
+        yield "it ends an attention at an input or an output of the model"
     if inputs and inputs[0] is not None and outputs:
         yield from _of_dims(inputs[0].shape, outputs[0].shape)
     for kind, ports in (("input", inputs), ("output", outputs)):
@@ -333,6 +337,8 @@ def _of_attributes(layer: Layer, cls: type[Op] | None, op: Op | None) -> Iterato
             yield f"{declared[name].name} has no valid text"
             if declared[name].kind in _LIST or (declared[name].kind in _NUMBER and not _BEGIN.match(text)):
                 yield "a number has no valid text"
+            if _SIGNS.search(text):
+                yield "a number has several signs"
         elif (name in declared or cls is None) and len(text) <= _MAX_TEXT and name not in _UNTOLD:
             yield f'{name}="{text.lower()}"'
     for attribute in cls.attributes.values() if cls else ():

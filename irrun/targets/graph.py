@@ -131,30 +131,35 @@ def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: b
         yield "its weights of few bits have other scales or zero points than one for each column"
 
 
-def attends_in_two_types(model: Model, product: Layer) -> bool:
-    """Return whether a MatMul ends an attention of which 2025.4 computes one part in f32, and the other in bf16.
+def attends_in_two_types(model: Model, last: Layer, fed: Container[int]) -> bool:
+    """Return whether a layer ends an attention of which 2025.4 computes one part in f32, and the other in bf16.
 
     That is so if an input of the model is the query, the keys or the values, or their transpose, or if no layer between
-    the attention and a Result is one that OpenVINO prefers to compute in bf16.
+    the attention and a Result is one that OpenVINO prefers to compute in bf16. None of the three is constant then.
     """
-    weights, values = (*model.feeds[product.id], None, None)[:2]
-    layer = None if weights is None else model.layers[weights[0]]
-    if layer is None or layer.type.lower() != "softmax":
+    inputs = model.feeds[last.id][:3]
+    if last.type == "MatMul":
+        weights, values = (*inputs, None, None)[:2]
+        layer = None if weights is None else model.layers[weights[0]]
+        if layer is None or layer.type.lower() != "softmax":
+            return False
+        for _ in range(_MOST_BETWEEN):
+            first = next(filter(None, model.feeds[layer.id]), None)
+            if first is None or len(model.consumers[layer.id]) > 1 or layer.type.lower() not in _BETWEEN:
+                break
+            layer = model.layers[first[0]]
+        if layer.type != "MatMul":
+            return False
+        inputs = [values, *model.feeds[layer.id]]
+    if any(feed is None or feed[0] not in fed for feed in inputs):
         return False
-    for _ in range(_MOST_BETWEEN):
-        first = next(filter(None, model.feeds[layer.id]), None)
-        if first is None or len(model.consumers[layer.id]) > 1 or layer.type.lower() not in _BETWEEN:
-            break
-        layer = model.layers[first[0]]
-    if layer.type != "MatMul":
-        return False
-    for feed in filter(None, [values, *model.feeds[layer.id]]):
+    for feed in filter(None, inputs):
         before = model.layers[feed[0]]
         if before.type == "Transpose" and (first := next(iter(model.feeds[before.id]), None)) is not None:
             before = model.layers[first[0]]
         if before.type == "Parameter":
             return True
-    waiting, reached = [product.id], set[int]()
+    waiting, reached = [last.id], set[int]()
     while waiting:
         for id in set(model.consumers.get(waiting.pop(), ())) - reached:
             if model.layers[id].type == "Result":

@@ -77,6 +77,8 @@ def _of_pdpd(op: Op | None, values: Sequence[Value | None], to: int, placed: int
     axis = getattr(op, "axis", None)
     if axis is None or ranks[0] is None or ranks[1] is None:
         return
+    if axis >= 0 and axis + ranks[1] > ranks[0]:
+        yield f"axis places input {placed} beyond the last dim of input {to}"
     if axis >= 0 and ranks[1] < ranks[0]:
         yield f"axis places the fewer dims of input {placed}"
         if axis + ranks[1] != ranks[0]:

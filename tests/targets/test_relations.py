@@ -14,7 +14,7 @@ from irrun.targets.facts import facts
 from nets import Net
 
 ALIGNED = "input 1 is not aligned with the last dims of input 0"
-PLACED = "axis places the fewer dims of input 1"
+PLACED, BEYOND = "axis places the fewer dims of input 1", "axis places input 1 beyond the last dim of input 0"
 LONG = "an axis to remove is longer than 1"
 LENGTHS, TWICE = "a label has two lengths", "a subscript has a label twice"
 BATCH = "inputs 0 and 1 differ in dim 0"
@@ -53,6 +53,7 @@ CASES = [
     ("Add", ["2,3,4", "3"], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {ALIGNED, PLACED}),
     ("Add", ["2,3,4", "3,4"], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {PLACED}),
     ("Add", ["3", "1,3"], PDPD, set()),
+    ("Add", ["2,3", "2,3"], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {BEYOND}),
     ("Select", ["3,4", "2,3,4,5", "3,4"], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {CHOSEN}),
     ("Select", ["4,5", "2,3,4,5", "4,5"], PDPD, set()),
     ("Squeeze", ["2,1", [0]], {}, {LONG}),
@@ -114,7 +115,7 @@ CASES = [
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "4,3"], {"causal": "false"}, {MASK}),
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "3,4"], {"causal": "false"}, set()),
 ]
-ASKED = {ALIGNED, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, MASK, CHOSEN, RESIZED, MOVED, BATCHES, WINDOW, LABELS, ETA, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS}  # fmt: skip
+ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, MASK, CHOSEN, RESIZED, MOVED, BATCHES, WINDOW, LABELS, ETA, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS}  # fmt: skip
 OPSETS = {"GatherND": 8, "DetectionOutput": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15}  # fmt: skip
 
 
@@ -212,16 +213,33 @@ def _sentences(path: Path) -> frozenset[str]:
     ("before", "after", "ends_there"),
     [("", "", True), ("", "MatMul", True), ("ReLU", "", True), ("ReLU", "Tanh", True), ("ReLU", "MatMul", False)],
 )
-def test_attention_at_an_end_of_the_model(tmp_path: Path, before: str, after: str, *, ends_there: bool) -> None:
+@pytest.mark.parametrize("is_one_layer", [False, True])
+def test_attention_at_an_end_of_the_model(
+    tmp_path: Path, before: str, after: str, *, ends_there: bool, is_one_layer: bool
+) -> None:
     """2025.4.1 refuses attention whose inputs are those of the model, or with no product between it and a Result."""
     net = Net()
     x = net.parameter("f32", "1,4,4")
     x = net.add(before, [x], [("FP32", "...")]) if before else x
-    scores = net.add("MatMul", [x, x], [("FP32", "...")], transpose_b="true")
-    scores = net.add("Multiply", [scores, net.const("f32", "", bytes(4))], [("FP32", "...")])
-    weights = net.add("SoftMax", [scores], [("FP32", "...")], axis="2")
-    y = net.add("MatMul", [weights, x], [("FP32", "...")], name="layer")
+    y = _attention(net, x, x, is_one_layer=is_one_layer)
     if after:
         y = net.add(after, [y, y] if after == "MatMul" else [y], [("FP32", "...")])
     net.result(y)
     assert (ATTENTION in _sentences(net.save(tmp_path))) is ends_there
+
+
+def test_attention_of_constant_values(tmp_path: Path) -> None:
+    net = Net()
+    x = net.parameter("f32", "1,4,4")
+    net.result(_attention(net, x, net.const("f32", "1,4,4", bytes(64)), is_one_layer=True))
+    assert ATTENTION not in _sentences(net.save(tmp_path))
+
+
+def _attention(net: Net, x: Any, values: Any, *, is_one_layer: bool) -> Any:
+    type = "ScaledDotProductAttention"
+    if is_one_layer:
+        return net.add(type, [x, x, values], [("FP32", "...")], name="layer", opset="opset13", causal="false")
+    scores = net.add("MatMul", [x, x], [("FP32", "...")], transpose_b="true")
+    scores = net.add("Multiply", [scores, net.const("f32", "", bytes(4))], [("FP32", "...")])
+    weights = net.add("SoftMax", [scores], [("FP32", "...")], axis="2")
+    return net.add("MatMul", [weights, values], [("FP32", "...")], name="layer")

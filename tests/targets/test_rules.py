@@ -182,6 +182,15 @@ def test_facts_about_zero_points_of_few_bits(tmp_path: Path) -> None:
     assert [sentence in found[name].sentences for name in ("low", "plain")] == [True, False]
 
 
+def test_a_dim_with_two_signs_counts_as_one_of_an_unknown_length(tmp_path: Path) -> None:
+    """2026.4.1 reads it. irrun reports it, and the layers behind it have the shape that this release infers."""
+    path = _abs(tmp_path, "FP32", "f32", "-1")
+    path.write_text(path.read_text().replace('shape="-1"', 'shape="--1"'))
+    found = _facts(path)
+    assert {"a number has several signs", "irrun reports IR404"} <= found["x"].sentences
+    assert {"input 0 has rank 1", "input 0 has unknown dims"} <= found["y"].sentences
+
+
 @pytest.mark.parametrize(
     ("text", "is_axis", "begins"),
     [("x", True, False), ("2,x", False, True), ("--1", True, False), ("-1", True, True)],
