@@ -102,20 +102,19 @@ class _Phase:
     """The convolution of these windows, without an epilogue."""
     geometry: np.ndarray
 
-    def fill(self, seen: np.ndarray, arrays: Arrays, after: After, index: Index) -> None:
-        """Fill the windows at ``index`` (images, rows of windows). See ``in_call`` for the other arguments."""
+    def windows(self, index: Index) -> tuple[int, int]:
+        """Return the first and the last of the windows at ``index`` (images, rows of windows)."""
         (images, rows), (high, broad) = index, (axis.out for axis in self.stage.axes)
         first = (images.start * high + min(rows.start, high)) * broad
-        last = ((images.stop - 1) * high + min(rows.stop, high)) * broad
-        function, arguments = self._convolution(seen, arrays, after)
-        function(*arguments, first, last)
+        return first, ((images.stop - 1) * high + min(rows.stop, high)) * broad
 
     def in_call(self, seen: np.ndarray, arrays: Arrays, after: After) -> Call:
         """Return the call that fills all windows of ``arrays.out``, which see the data or its copy."""
         windows = len(seen) * math.prod(axis.out for axis in self.stage.axes)
-        return call_of(*self._convolution(seen, arrays, after), windows)
+        return call_of(*self.convolution(seen, arrays, after), windows)
 
-    def _convolution(self, seen: np.ndarray, arrays: Arrays, after: After) -> tuple[Any, tuple[Any, ...]]:
+    def convolution(self, seen: np.ndarray, arrays: Arrays, after: After) -> tuple[Any, tuple[Any, ...]]:
+        """Return the function that fills some windows, and its arguments up to ``first``."""
         return convolution_of(self.following(after), self.geometry, seen, arrays.residual, arrays.out)
 
     def following(self, after: After) -> Stage:
@@ -195,17 +194,19 @@ class _Direct(Method):
         for call in calls:
             share_call(call, data.size)
 
-        def part(index: Index) -> None:
-            for phase in self.phases:
-                phase.fill(seen, arrays, after, index)
-            images, rows = index
-            lines = slice(rows.start * step, min(rows.stop * step, high))
-            on_tile_ready((images, lines, slice(0, broad), slice(0, channels)))
-
         if on_tile_ready is ignore_tile:
             for phase in self.phases:
                 share_call(phase.in_call(seen, arrays, after), self.flops // len(self.phases))
             return
+        convolutions = [phase.convolution(seen, arrays, after) for phase in self.phases]
+
+        def part(index: Index) -> None:
+            for phase, (function, arguments) in zip(self.phases, convolutions):
+                function(*arguments, *phase.windows(index))
+            images, rows = index
+            lines = slice(rows.start * step, min(rows.stop * step, high))
+            on_tile_ready((images, lines, slice(0, broad), slice(0, channels)))
+
         count, pixel = -(-high // step), channels * arrays.out.itemsize
         least = max(_MIN_PART_WINDOWS, min(_ENOUGH_PART_WINDOWS, batch * count * broad // threads()))
         each_block(part, (batch, count), step * broad * pixel, self.limit, work=self.flops, least=least * pixel)
