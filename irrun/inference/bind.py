@@ -89,7 +89,8 @@ def bind(model: Model, layer: Layer) -> tuple[Op | None, list[Diagnostic]]:
         try:
             values[name] = attribute.parse(text)
         except (ValueError, OverflowError):
-            message = f'{text_name}="{text}" should be {attribute.expects}'
+            wrong = "holds an integer beyond 64 bits" if _is_long(text, attribute) else f"should be {attribute.expects}"
+            message = f'{text_name}="{text}" {wrong}'
             if model.source.is_script:
                 message = f"{name} should be {attribute.argument}, not {text}"
             problems.append(at(attribute.code, message, data(), text_name))
@@ -231,6 +232,14 @@ _ONCE_EXTENSIONS: Final = re.compile(r"ExperimentalDetectron.*|(GRU|RNN)Cell|Pro
 
 def _since(type: str) -> str:
     return f'write version="opset{min(find(type))}" or later'
+
+
+_INTEGERS: Final = re.compile(r"\s*[+-]?[0-9]+\s*(,\s*[+-]?[0-9]+\s*)*")
+
+
+def _is_long(text: str, attribute: Attribute) -> bool:
+    """Return whether a text that an attribute refuses would hold integers if one of them had fewer digits."""
+    return "integer" in attribute.expects and _INTEGERS.fullmatch(text) is not None
 
 
 @cache

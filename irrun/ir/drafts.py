@@ -89,5 +89,6 @@ class Problems:
             return None
         number = parse_integer(text)
         if number is None:
-            self.report("IR007", f'{what} has {name}="{text}", which is not an integer', node, name, layer=layer)
+            wanted = "an integer of at most 18 digits" if text.strip().isdecimal() else "an integer"
+            self.report("IR007", f'{what} has {name}="{text}", which is not {wanted}', node, name, layer=layer)
         return number

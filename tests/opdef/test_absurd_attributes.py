@@ -7,10 +7,13 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 import irrun
 from irrun.conformance import read_suite
 from irrun.diagnostics import IrrunError
 from irrun.running.generate import draw
+from places import SAMPLES
 
 _NUMBERS = ("1e309", "nan", "-1", "9223372036854775808", "-" + "9" * 309, "1e-320", "", "5000", "2147483647")
 _ATTRIBUTE = re.compile(r'(?<=\s)(?!element_type|offset|size|shape)(\w+)="([^"]*\d[^"]*)"(?=[^<>]*/>)')
@@ -57,3 +60,24 @@ def test_absurd_numbers_in_attributes(tmp_path: Path) -> None:
                     failures.append(f"{operation} {found[1]}={number}: {why}")
     assert tried > 500
     assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('strides="1, 1"', 'strides="1, 99999999999999999999"', "holds an integer beyond 64 bits"),
+        ('strides="1, 1"', 'strides="1, 9223372036854775808"', "holds an integer beyond 64 bits"),
+        ('strides="1, 1"', 'strides="1, 9223372036854775808.5"', "should be integers separated by commas"),
+        ('offset="288"', 'offset="99999999999999999999"', "holds an integer beyond 64 bits"),
+        ('<layer id="2"', '<layer id="99999999999999999999"', "not an integer of at most 18 digits"),
+    ],
+)
+def test_the_message_for_a_long_integer(old: str, new: str, said: str, tmp_path: Path) -> None:
+    """A reader who is told that 99999999999999999999 should be an integer learns nothing."""
+    text = (SAMPLES / "convnet.xml").read_text()
+    assert old in text
+    (tmp_path / "a.xml").write_text(text.replace(old, new, 1))
+    (tmp_path / "a.bin").write_bytes((SAMPLES / "convnet.bin").read_bytes())
+    message = irrun.check(tmp_path / "a.xml").errors[0].message
+    assert new.removeprefix("<layer ") in message
+    assert said in message
