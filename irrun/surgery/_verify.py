@@ -180,7 +180,8 @@ def _require_run(model: Model, reshaped: Model, runs: Sequence[Sequence[np.ndarr
         try:
             outputs = executable(list(arrays))
         except IrrunError as error:
-            message = f"the result fails in its new shapes: {error.diagnostics[0].message}"
+            shapes = ", ".join(str(PartialShape.of(array.shape)) for array in arrays)
+            message = f"the result fails on inputs of {shapes}: {error.diagnostics[0].message}"
             raise refused(reshaped, message, "pass inputs that it takes (-i NAME=SPEC), or other shapes") from None
         expected: list[np.ndarray] = []
         if _takes(model, arrays):

@@ -93,6 +93,12 @@ def test_a_model_with_open_dims_proves_its_static_form(shape: str | Sequence) ->
         surgery.require_reshaped(model, other)
 
 
+def test_a_result_that_fails_names_the_shapes() -> None:
+    model = _two_rows()
+    with pytest.raises(irrun.ModelError, match=r"the result fails on inputs of \[3,3\]: Reshape"):
+        surgery.require_reshaped(model, surgery.reshape(model, {"x": "3..5,3"}))
+
+
 def test_an_original_that_fails_in_its_smallest_shape(oracle: Oracle) -> None:
     model = _two_rows()
     agreed = surgery.require_agreement("openvino[precision=f32]", model, surgery.reshape(model, {"x": [4, 3]}))
