@@ -6,12 +6,13 @@ has tried: ``python -m tools releases --judge`` measures how often it is right.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, Literal
 
 from irrun.base.processor import has_flag
+from irrun.codes import CODES
 from irrun.diagnostics import Report
 from irrun.inference.bind import opset_of
 from irrun.inference.trace import Trace
@@ -20,9 +21,11 @@ from irrun.model import Layer
 from irrun.targets.facts import Facts, facts
 from irrun.targets.releases import RELEASES, has_operation, table
 
-__all__ = ["PROCESSORS", "Reason", "Rule", "reasons", "releases_without", "this_processor"]
+__all__ = ["PROCESSORS", "Reason", "Rule", "excused", "reasons", "releases_without", "this_processor"]
 
 _WITH, _WITHOUT = "the processor has AVX-512", "the processor has no AVX-512"
+_ERROR: Final = "irrun reports "
+"""How the sentence about an error begins; its code follows."""
 PROCESSORS: Final = frozenset({_WITH, _WITHOUT})
 """The sentences about the processor. Some kernels of the plugin need its instructions, or differ with them."""
 
@@ -106,8 +109,7 @@ def reasons(parsed: Parsed, report: Report, trace: Trace, processor: str = "") -
         rules = [rule for rule in rules if rule.processor not in others]
         seen = set(lacking)
         if fact.blocks:
-            excused = {release for rule in rules if rule.loads for release in rule.releases}
-            if releases := tuple(r for r in RELEASES if r not in excused):
+            if releases := tuple(r for r in RELEASES if r not in excused(fact.sentences, rules)):
                 seen.update(releases)
                 yield Reason("error", fact, releases)
             rules = [rule for rule in rules if not rule.speaks_of_outputs]  # those of a layer with an error are unknown
@@ -115,6 +117,16 @@ def reasons(parsed: Parsed, report: Report, trace: Trace, processor: str = "") -
             if releases := tuple(r for r in RELEASES if r in rule.releases and r not in seen):
                 seen.update(releases)
                 yield Reason("rule", fact, releases, rule)
+
+
+def excused(sentences: Iterable[str], rules: Iterable[Rule]) -> frozenset[str]:
+    """Return the releases that report none of the errors that irrun reports for a layer, by the rules that fit it."""
+    found = [
+        frozenset(release for rule in rules if rule.loads and error in rule.sentences for release in rule.releases)
+        for error in sentences
+        if error.startswith(_ERROR) and CODES[error.split()[2]].kind.blocks
+    ]
+    return frozenset(RELEASES).intersection(*found) if found else frozenset()
 
 
 def releases_without(layer: Layer) -> tuple[str, ...]:

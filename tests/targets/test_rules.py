@@ -13,7 +13,7 @@ from irrun.checking.checker import examine
 from irrun.targets import RELEASES
 from irrun.targets.facts import Facts, facts
 from irrun.targets.releases import table
-from irrun.targets.rules import reasons
+from irrun.targets.rules import Rule, excused, reasons
 from nets import Net
 
 
@@ -180,6 +180,17 @@ def test_facts_about_zero_points_of_few_bits(tmp_path: Path) -> None:
     found = _facts(net.save(tmp_path))
     sentence = "input 1 is decompressed from i4 with zero points"
     assert [sentence in found[name].sentences for name in ("low", "plain")] == [True, False]
+
+
+def test_an_excuse_of_one_error_is_none_of_another() -> None:
+    def rule(*sentences: str, releases: set[str]) -> Rule:
+        return Rule("Range", frozenset(sentences), "", frozenset(), frozenset(releases), 1, loads=True)
+
+    missing, wrong = "irrun reports IR202", "irrun reports IR403 C1"
+    rules = [rule(missing, releases={"2022.1", "2023.3"}), rule(wrong, "input 0 is i8", releases={"2023.3", "2024.6"})]
+    assert excused([missing, "irrun reports IR401"], rules) == {"2022.1", "2023.3"}  # a wrong port blocks nothing
+    assert excused([missing, wrong], rules) == {"2023.3"}
+    assert excused([missing, "irrun reports IR301"], rules) == set()
 
 
 def test_a_dim_with_two_signs_counts_as_one_of_an_unknown_length(tmp_path: Path) -> None:
