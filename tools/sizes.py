@@ -50,7 +50,7 @@ BUDGETS: Final = {
     "irrun/model": 900,
     "irrun/opdef": 1_500,  # with revisions of pages, and caches
     "irrun/ops": 13_500,
-    "irrun/planning": 2_930,  # caches that a layer overwrites; precisions, copies of chains that only move elements
+    "irrun/planning": 2_920,  # caches that a layer overwrites; precisions, copies of chains that only move elements
     "irrun/report": 1_950,  # groups in the order of the graph, runtime graphs, errors to expect
     "irrun/running": 2_350,  # runs before and after a fix
     "irrun/server": 1_850,  # editors and agents: the neighbourhood of an edit is a small document of its own

@@ -99,12 +99,9 @@ class Gather8(Op):
         """Unpack the rows at ``indices``. A row of zeros is gathered outside the axis."""
         count = stored.shape[0]
         at = indices.astype(np.int64).ravel()
-        if at.size and at.min() >= 0 and at.max() < count:
-            rows = stored.unpack_rows(at)
-        else:
-            inside = (at >= -count) & (at < count)
-            rows = stored.unpack_rows(np.where(inside, at % count, 0))
-            rows[~inside] = 0
+        inside = (at >= -count) & (at < count)
+        rows = stored.unpack_rows(np.where(inside, at % count, 0))
+        rows[~inside] = 0
         return rows.reshape(*indices.shape, stored.shape[1])
 
     def _taken(

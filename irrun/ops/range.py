@@ -46,9 +46,6 @@ class _Range(Op):
         first, distance, count = _numbers(start, stop, step, element_type)
         if isinstance(first, float):
             return cast(first + distance * np.arange(count), element_type)
-        end = first + distance * count
-        if max(abs(first), abs(end)) < 2**62:
-            return cast(np.arange(first, end, distance), element_type)
         whole = np.arange(count, dtype=np.uint64) * np.uint64(distance % 2**64) + np.uint64(first % 2**64)
         return cast(whole, element_type)
 

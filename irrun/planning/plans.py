@@ -25,7 +25,6 @@ __all__ = ["Plans", "operands", "planning"]
 
 _Shapes = tuple[PartialShape, ...]
 _Sizes = tuple[tuple[int, ...], ...]
-_Equal = list[list[int | None] | None]
 
 _NARROW: Final = 4
 """The most plans for recurring input dims. Making one takes as long as a few runs."""
@@ -124,7 +123,6 @@ class Plans:
         self._narrow: dict[_Shapes, Plan] = {}
         self._last: _Sizes = ()
         self._common = self._declared
-        self._equal: _Equal | None = None
         self._settled: tuple[_Sizes, Plan] | None = None
         """The shapes that have recurred, and their plan, which does not change while they recur."""
 
@@ -175,9 +173,7 @@ class Plans:
         if settled is not None and settled[0] == shapes == self._last:
             return settled[1]
         last, self._last = self._last, shapes
-        common, equal = self._common, _equal(last, shapes)
-        if equal != self._equal:
-            self._common, self._equal = _common(self._declared, equal), equal
+        common, self._common = self._common, _common(self._declared, last, shapes)
         if common == self._common != self._declared and common not in self._narrow and len(self._narrow) < _NARROW:
             pinned = {
                 p.id: Value(declared_inside(self.model, p.id).type, shape)
@@ -191,18 +187,12 @@ class Plans:
         return chosen
 
 
-def _equal(last: _Sizes, now: _Sizes) -> _Equal:
-    """Return the dims that are equal in the inputs ``last`` and ``now``; None for others, and for other ranks."""
-    pairs = zip(last or [()] * len(now), now)
-    return [[n if n == m else None for n, m in zip(a, b)] if len(a) == len(b) else None for a, b in pairs]
-
-
-def _common(declared: _Shapes, equal: _Equal) -> _Shapes:
-    """Return the declared shapes, with the dims pinned that are ``_equal``."""
+def _common(declared: _Shapes, last: _Sizes, now: _Sizes) -> _Shapes:
+    """Return the declared shapes, with the dims pinned that are equal in the inputs ``last`` and ``now``."""
     shapes: list[PartialShape] = []
-    for shape, sizes in zip(declared, equal):
-        if sizes is not None:
-            dims = shape.dims or tuple(PartialShape.of_rank(len(sizes)))
-            shape = PartialShape(tuple(dim if n is None else Dim(n) for n, dim in zip(sizes, dims)))
+    for shape, a, b in zip(declared, last or [()] * len(now), now):
+        if len(a) == len(b):
+            dims = shape.dims or tuple(PartialShape.of_rank(len(a)))
+            shape = PartialShape(tuple(Dim(n) if n == m else dim for n, m, dim in zip(a, b, dims)))
         shapes.append(shape)
     return tuple(shapes)

@@ -73,7 +73,7 @@ def test_absurd_numbers_in_attributes(tmp_path: Path) -> None:
     ],
 )
 def test_the_message_for_a_long_integer(old: str, new: str, said: str, tmp_path: Path) -> None:
-    """A reader who is told that 99999999999999999999 should be an integer learns nothing."""
+    """The number is an integer. So the message names the limit instead of "should be an integer"."""
     text = (SAMPLES / "convnet.xml").read_text()
     assert old in text
     (tmp_path / "a.xml").write_text(text.replace(old, new, 1))

@@ -1,4 +1,4 @@
-"""Kernels that are calls of machine code, which a step does by itself, or in turn with those of other steps."""
+"""Kernels made of calls of machine code. A step does the calls alone, or in turn with the calls of other steps."""
 
 from __future__ import annotations
 

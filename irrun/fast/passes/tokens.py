@@ -184,9 +184,9 @@ class _Sizes(NamedTuple):
 class _Token:
     """The steps of a token in one, in their order, and which of them does what.
 
-    ``grown`` append keys and values to what ``past`` reads. ``rows`` are the slots of the query, key and value before
-    they are rotated, and of the angles; ``seen`` those of mask and scale, or -1. ``reads`` and ``writes`` are the slots
-    of the inputs and outputs: results, keys, values.
+    ``past`` reads the keys and values of the past, and ``grown`` appends to them. ``rows`` are the slots of query, key
+    and value before the rotation, and of cosines and sines. ``seen`` are the slots of mask and scale, or -1. ``reads``
+    are the slots of the inputs. ``writes`` are the slots of results, keys and values.
     """
 
     members: tuple[Step, ...]
@@ -254,7 +254,7 @@ class _Token:
         return past if is_first else choose(past, rows, axis)
 
     def _longer(self, number: int, past: np.ndarray, variables: Variables) -> np.ndarray:
-        """Return keys or values with room for one more, which become those of the next token."""
+        """Append room for one key or value, assign the longer array to the variable, and return it."""
         id = _appending(self.grown[number]).id
         longer = variables.extended(id, past, 1, 2)
         variables.assign(id, longer)

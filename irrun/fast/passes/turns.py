@@ -160,7 +160,7 @@ def _bytes_made(step: Step, values: Sequence[Value]) -> int:
 class _Member:
     """A step, the slots that it reads, with None for what its kernel holds, and those that it fills.
 
-    ``more`` are those of the outputs that ``Joins.begin`` returns.
+    ``more`` are the slots of the outputs from ``Joins.begin``.
     """
 
     step: Step
@@ -332,7 +332,7 @@ class _Prepared:
         return [one for n, own in zip(self.begun, begun) for one in own[: len(self.turns.members[n].more)]]
 
     def arrays(self, n: int, given: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
-        """Return the arrays of the slots of a member, from those of a run and from scratch memory."""
+        """Return the array of each slot of a member: from scratch memory, or from ``given`` if it is not there."""
         return {slot: self.inner[slot] if slot in self.inner else given[slot] for slot in self.turns.members[n].slots}
 
     def calls(self, n: int, given: Mapping[int, np.ndarray]) -> Calls:

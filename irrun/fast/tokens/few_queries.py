@@ -68,7 +68,7 @@ def _masks(mask: np.ndarray | None, shape: tuple[int, ...]) -> tuple[np.ndarray,
 
 
 def to_past(rows: Sequence[np.ndarray], out: np.ndarray, sizes: Sequence[int], numbers: np.ndarray) -> Call:
-    """Return the call that rotates a query and its key, appends key and value to those of the past, and attends.
+    """Return a call to rotate a query and its key, append key and value to the past, and attend to the past.
 
     ``rows`` are the query [B, H, 1, E], the key [B, G, 1, E], the value [B, G, 1, Ev], and cosines and sines of the
     rotation, E numbers each, or B rows of E. They and ``out`` [B, H, 1, Ev] are f32 and contiguous. ``sizes`` are B, H,
@@ -84,8 +84,8 @@ def tell_past(numbers: np.ndarray, keys: np.ndarray, values: np.ndarray, mask: n
     """Write to ``numbers`` where the past of a token is, and how it is seen: see ``to_past``.
 
     ``keys`` [B, G, S, E] and ``values`` [B, G, S, Ev] are f32 and have contiguous heads; the call fills their last
-    rows. ``mask`` is f32, which is added, or boolean. It has four axes, of which the last is contiguous, and broadcasts
-    to [B, H, 1, S].
+    rows. ``mask`` has four axes and broadcasts to [B, H, 1, S]; its last axis is contiguous. A mask of f32 is added to
+    the scores. A boolean mask hides keys where it is false.
     """
     apart = (step if size > 1 else 0 for step, size in zip(mask.strides[:2], mask.shape))
     columns = -mask.shape[3] if mask.dtype == np.bool_ else mask.shape[3]
