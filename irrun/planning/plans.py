@@ -23,8 +23,9 @@ from irrun.types import Dim, ElementType, PartialShape
 
 __all__ = ["Plans", "operands", "planning"]
 
-_Shapes = tuple[PartialShape, ...]
 _Sizes = tuple[tuple[int, ...], ...]
+_Common = tuple[tuple[int | None, ...] | None, ...]
+"""The dims that the inputs of several runs have in common, and None for others; None in place of those of two ranks."""
 
 _NARROW: Final = 4
 """The most plans for recurring input dims. Making one takes as long as a few runs."""
@@ -117,12 +118,12 @@ class Plans:
         how = plain if exact or rewrite is not None else replace(self._how, fuse=not layered)
         made = self._plan(how)
         self.general: Plan = made if rewrite is None else rewrite(made)
-        self._declared: _Shapes = tuple(declared_inside(model, p.id).shape for p in model.parameters)
+        self._declared = tuple(declared_inside(model, p.id).shape for p in model.parameters)
         self._dynamic = not all(shape.is_static for shape in self._declared)
         self._narrows = self._dynamic and not self._single and not repeatable
-        self._narrow: dict[_Shapes, Plan] = {}
+        self._narrow: dict[_Common, Plan] = {}
         self._last: _Sizes = ()
-        self._common = self._declared
+        self._common: _Common = ()
         self._settled: tuple[_Sizes, Plan] | None = None
         """The shapes that have recurred, and their plan, which does not change while they recur."""
 
@@ -173,26 +174,35 @@ class Plans:
         if settled is not None and settled[0] == shapes == self._last:
             return settled[1]
         last, self._last = self._last, shapes
-        common, self._common = self._common, _common(self._declared, last, shapes)
-        if common == self._common != self._declared and common not in self._narrow and len(self._narrow) < _NARROW:
-            pinned = {
-                p.id: Value(declared_inside(self.model, p.id).type, shape)
-                for p, shape in zip(self.model.parameters, common)
-            }
-            # a new dict, because another thread may be going through the old one
-            self._narrow = {**self._narrow, common: self._plan(self._how, pinned, self.general)}
-        fitting = (p for known, p in self._narrow.items() if all(k.fits(s) for k, s in zip(known, shapes)))
+        common, self._common = self._common, tuple(map(_equal, last or [()] * len(shapes), shapes))
+        if common == self._common and common not in self._narrow and len(self._narrow) < _NARROW:
+            pinned = tuple(map(_pinned, self._declared, common))
+            if pinned != self._declared:
+                given = {
+                    p.id: Value(declared_inside(self.model, p.id).type, shape)
+                    for p, shape in zip(self.model.parameters, pinned)
+                }
+                # a new dict, because another thread may be going through the old one
+                self._narrow = {**self._narrow, common: self._plan(self._how, given, self.general)}
+        fitting = (p for known, p in self._narrow.items() if all(map(_fits, known, shapes)))
         chosen = min(fitting, key=lambda p: len(p.steps), default=self.general)
         self._settled = (shapes, chosen) if last == shapes and common == self._common else None
         return chosen
 
 
-def _common(declared: _Shapes, last: _Sizes, now: _Sizes) -> _Shapes:
-    """Return the declared shapes, with the dims pinned that are equal in the inputs ``last`` and ``now``."""
-    shapes: list[PartialShape] = []
-    for shape, a, b in zip(declared, last or [()] * len(now), now):
-        if len(a) == len(b):
-            dims = shape.dims or tuple(PartialShape.of_rank(len(a)))
-            shape = PartialShape(tuple(Dim(n) if n == m else dim for n, m, dim in zip(a, b, dims)))
-        shapes.append(shape)
-    return tuple(shapes)
+def _equal(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int | None, ...] | None:
+    """Return what two shapes of an input have in common: see ``_Common``."""
+    return tuple([n if n == m else None for n, m in zip(a, b)]) if len(a) == len(b) else None
+
+
+def _pinned(declared: PartialShape, common: tuple[int | None, ...] | None) -> PartialShape:
+    """Return a declared shape with the dims that are common to several inputs."""
+    if common is None:
+        return declared
+    dims = declared.dims or tuple(PartialShape.of_rank(len(common)))
+    return PartialShape(tuple(dim if n is None else Dim(n) for n, dim in zip(common, dims)))
+
+
+def _fits(common: tuple[int | None, ...] | None, shape: tuple[int, ...]) -> bool:
+    """Return whether an input that fits the model has the dims that others had in common."""
+    return common is None or (len(common) == len(shape) and all(n in (None, m) for n, m in zip(common, shape)))

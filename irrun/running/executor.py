@@ -164,7 +164,7 @@ class Executable:
             ):
                 np.setbufsize(_BUFFER)  # errstate restores the previous size
                 results = interpreter.run(plan, arrays, Run(every, deadline, live, self._strict))
-                returned = owned(self.model, results, (*arrays, *plan.constants.values()), interpreter.pool, live)
+                returned = owned(self.model, results, interpreter.pool, live)
         except BaseException:
             interpreter.variables.discard()
             raise

@@ -84,6 +84,10 @@ class Live:
         """Do not count these arrays, nor views of them. They must live as long as the run."""
         self._known.update(id(root_of(array)) for array in arrays)
 
+    def knows(self, array: np.ndarray) -> bool:
+        """Return whether an array is not counted, as a constant or what ``know`` was told of."""
+        return id(root_of(array)) in self._known
+
     def begin(self, plan: Plan) -> tuple[bool, bool]:
         """Return whether the arrays of a plan must be counted, because its peak is not known, and ``Op.working`` too.
 

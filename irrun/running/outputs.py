@@ -55,20 +55,18 @@ class Outputs(Mapping[str, np.ndarray]):
         return f"Outputs({rows})"
 
 
-def owned(
-    model: Model, results: Sequence[np.ndarray | None], others: Sequence[np.ndarray], pool: Pool, live: Live
-) -> list[np.ndarray]:
+def owned(model: Model, results: Sequence[np.ndarray | None], pool: Pool, live: Live) -> list[np.ndarray]:
     """Return the results in C order, as arrays that share memory with no other array: the caller may change them.
 
-    ``others`` are the inputs and constants. A result that is one of them, a view, or returned twice is copied. Raises
-    ExecutionError (IR604) if ``live`` has no room for a copy.
+    A result that is a view, returned twice, or known to ``live``, as inputs, constants and variables are, is copied.
+    Raises ExecutionError (IR604) if ``live`` has no room for a copy.
     """
     arrays: list[np.ndarray] = []
-    seen = {id(array) for array in others}
+    seen: set[int] = set()
     for layer, array in zip(model.results, results):
         assert array is not None
         alone = isinstance(array, np.ndarray) and array.flags.carray and id(array) not in seen
-        if not alone or not (array.base is None or pool.lends(array)):
+        if not alone or live.knows(array) or not (array.base is None or pool.lends(array)):
             live.require(model, layer, array.nbytes)
             array = _copy(np.asarray(array), pool)
             live.add(model, layer, [array])

@@ -16,8 +16,8 @@ import irrun.testing.strategies as ir
 from irrun import build as b
 from irrun.opdef import Site, Value
 from irrun.ops.binary import Add
+from irrun.planning import plans as planned
 from irrun.running.pool import Pool
-from irrun.types import PartialShape
 from watched import Watched, watch
 
 F32 = np.dtype(np.float32)
@@ -314,16 +314,16 @@ def test_a_plan_is_added_while_another_thread_looks_for_its_own(monkeypatch: pyt
     for _ in range(3):
         plans.fitting(((2, 3),))
     assert len(plans._narrow) == 1
-    fits = PartialShape.fits
+    fits = planned._fits
 
-    def meanwhile(self: PartialShape, shape: Any) -> bool:
-        monkeypatch.setattr(PartialShape, "fits", fits)
+    def meanwhile(common: Any, shape: Any) -> bool:
+        monkeypatch.setattr(planned, "_fits", fits)
         for _ in range(3):
             plans.fitting(((5, 3),))
-        return fits(self, shape)
+        return fits(common, shape)
 
     plans.fitting(((4, 3),))  # shapes that recur keep their plan without a look at the others
-    monkeypatch.setattr(PartialShape, "fits", meanwhile)
+    monkeypatch.setattr(planned, "_fits", meanwhile)
     assert plans.fitting(((2, 3),)) in plans._narrow.values()
     assert len(plans._narrow) == 2
 

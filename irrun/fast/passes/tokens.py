@@ -6,10 +6,10 @@ step runs these as they were.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -155,9 +155,10 @@ def _joined(
         return None
     mask, scale = (*attention.reads[3:5], -1, -1)[:2]
     begin = tuple(chain[0].reads[0] if chain else slot for chain, slot in zip(given, rows))
-    past = tuple(by_slot.get(step.reads[0]) for step in grown)
+    past = tuple(_Past.of(step, by_slot.get(step.reads[0]), reads) for step in grown)
     sizes = _Sizes(batch, heads, groups, width, wide)
-    token = _Token(tuple(members), grown, past, (*begin, *angles), (mask, scale), sizes, reads, writes)
+    seen = tuple(reads.index(slot) if slot >= 0 else -1 for slot in (mask, scale))
+    token = _Token(tuple(members), past, (*begin, *angles), seen, sizes, reads, writes)
     return replace(
         attention,
         kernel=Kernel(token.call, "of a token", joins=Joins(calls=token.calls, begin=token.begin, spare_bytes=_BYTES)),
@@ -181,19 +182,59 @@ class _Sizes(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
-    """The steps of a token in one, in their order, and which of them does what.
+class _Past:
+    """Where the keys or values of the past come from. ``append`` makes room for one more.
 
-    ``past`` reads the keys and values of the past, and ``grown`` appends to them. ``rows`` are the slots of query, key
-    and value before the rotation, and of cosines and sines. ``seen`` are the slots of mask and scale, or -1. ``reads``
-    are the slots of the inputs. ``writes`` are the slots of results, keys and values.
+    ``read`` is the kernel of ReadValue, if it is a member, and ``given`` are the numbers of its inputs among those of
+    the step, or else that of the past itself. ``chosen`` are those of the rows of the batch and of their axis.
+    """
+
+    append: Appending
+    read: Kernel | None
+    given: tuple[int, ...]
+    chosen: tuple[int, ...]
+
+    @staticmethod
+    def of(step: Step, read: Step | None, reads: tuple[int, ...]) -> _Past:
+        assert isinstance(step.kernel.call, Appending)
+        given = step.reads[:1] if read is None else read.reads
+        chosen = () if step.kernel.call.choose is None else step.reads[1:3]
+        places = (tuple(map(reads.index, slots)) for slots in (given, chosen))
+        return _Past(step.kernel.call, None if read is None else read.kernel, *places)
+
+    def longer(self, arrays: Sequence[Any], sizes: tuple[int, ...], variables: Variables) -> np.ndarray | None:
+        """Return the past with room for one more, or None if it is no f32 of these ``sizes`` and any length.
+
+        It becomes the value of the variable.
+        """
+        past = None if self.read is None else variables.read(self.append.id)
+        if past is None:
+            inputs = [arrays[n] for n in self.given]
+            past = inputs[0] if self.read is None else self.read.call(*inputs, variables=variables)
+        if self.chosen and self.append.choose is not None:
+            rows, axis = arrays[self.chosen[0]], arrays[self.chosen[1]]
+            is_first = past.ndim and len(past) == 1 == rows.size == rows.ndim and rows.item() == 0 == axis.item()
+            past = past if is_first else self.append.choose(past, rows, axis)
+        if past.ndim != 4 or past.dtype != np.float32 or past.shape != (*sizes[:2], past.shape[2], sizes[2]):
+            return None
+        longer = variables.extended(self.append.id, past, 1, 2)
+        variables.assign(self.append.id, longer)
+        return longer
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """The steps of a token in one, in their order, and what its call needs.
+
+    ``past`` is that of the keys and of the values. ``rows`` are the slots of query, key and value before the rotation,
+    and of cosines and sines. ``seen`` are the numbers of mask and scale among the inputs, or -1. ``reads`` are the
+    slots of the inputs. ``writes`` are the slots of results, keys and values.
     """
 
     members: tuple[Step, ...]
-    grown: tuple[Step, Step]
-    past: tuple[Step | None, ...]
+    past: tuple[_Past, ...]
     rows: tuple[int, ...]
-    seen: tuple[int, int]
+    seen: tuple[int, ...]
     sizes: _Sizes
     reads: tuple[int, ...]
     writes: tuple[int, ...]
@@ -218,52 +259,26 @@ class _Token:
         given = dict(zip(self.reads, arrays))
         return [to_past([given[slot] for slot in self.rows], out, self.sizes, spare.view(np.int64))]
 
-    def begin(self, *arrays: np.ndarray, spare: np.ndarray, variables: Variables) -> tuple[np.ndarray, ...] | None:
+    def begin(self, *arrays: Any, spare: np.ndarray, variables: Variables) -> tuple[np.ndarray, ...] | None:
         """Return keys and values with room for one more, and the mask: see ``Joins.begin``."""
         from irrun.fast.tokens.few_queries import tell_past
 
-        given = dict(zip(self.reads, arrays))
         batch, heads, groups, width, wide = self.sizes
-        mask, scale = given.get(self.seen[0], _NO_MASK), given.get(self.seen[1])
-        keys, values = self._past(given, 0, variables), self._past(given, 1, variables)
-        if keys.ndim != 4 or keys.dtype != np.float32 or values.dtype != np.float32:
+        mask, scale = (None if n < 0 else arrays[n] for n in self.seen)
+        mask = _NO_MASK if mask is None else mask
+        if mask.ndim != 4:
+            mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
+        if mask.ndim > 4 or mask.dtype not in (np.float32, np.bool_):
             return None
-        count = keys.shape[2]
-        if keys.shape != (batch, groups, count, width) or values.shape != (batch, groups, count, wide):
+        keys = self.past[0].longer(arrays, (batch, groups, width), variables)
+        values = self.past[1].longer(arrays, (batch, groups, wide), variables)
+        if keys is None or values is None or keys.shape[2] != values.shape[2]:
             return None
-        mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
-        is_seen = all(n in (1, of) for n, of in zip(mask.shape, (batch, heads, 1, count + 1)))
-        if mask.ndim > 4 or mask.dtype not in (np.float32, np.bool_) or not is_seen:
+        if any(n not in (1, of) for n, of in zip(mask.shape, (batch, heads, 1, keys.shape[2]))):
             return None
         mask = mask if mask.strides[3] == mask.itemsize else np.ascontiguousarray(mask)
-        keys, values = self._longer(0, keys, variables), self._longer(1, values, variables)
-        tell_past(spare.view(np.int64), keys, values, mask, float(width) ** -0.5 if scale is None else scale.item())
+        tell_past(spare, keys, values, mask, float(width) ** -0.5 if scale is None else scale.item())
         return keys, values, mask
-
-    def _past(self, given: Mapping[int, np.ndarray], number: int, variables: Variables) -> np.ndarray:
-        """Return the keys or values of the past, of the rows of the batch that a Gather chooses."""
-        step, read = self.grown[number], self.past[number]
-        past = (
-            given[step.reads[0]] if read is None else read.kernel.call(*map(given.get, read.reads), variables=variables)
-        )
-        choose = _appending(step).choose
-        if choose is None:
-            return past
-        rows, axis = given[step.reads[1]], given[step.reads[2]]
-        is_first = past.ndim and len(past) == rows.size == 1 == rows.ndim and rows[0] == 0 == axis
-        return past if is_first else choose(past, rows, axis)
-
-    def _longer(self, number: int, past: np.ndarray, variables: Variables) -> np.ndarray:
-        """Append room for one key or value, assign the longer array to the variable, and return it."""
-        id = _appending(self.grown[number]).id
-        longer = variables.extended(id, past, 1, 2)
-        variables.assign(id, longer)
-        return longer
-
-
-def _appending(step: Step) -> Appending:
-    assert isinstance(step.kernel.call, Appending)
-    return step.kernel.call
 
 
 _NO_MASK: Final = np.zeros((1, 1, 1, 1), np.float32)

@@ -5,12 +5,12 @@ A layer of a network in integers takes some microseconds, and Python between two
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
 from math import prod
 from threading import local
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -158,26 +158,26 @@ def _bytes_made(step: Step, values: Sequence[Value]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A step, the slots that it reads, with None for what its kernel holds, and those that it fills.
+    """A step, the slots that it reads, with -1 for what its kernel holds, and those that it fills.
 
     ``more`` are the slots of the outputs from ``Joins.begin``.
     """
 
     step: Step
-    reads: tuple[int | None, ...]
+    reads: tuple[int, ...]
     writes: tuple[int, ...]
     more: tuple[int, ...]
 
     @staticmethod
     def of(step: Step) -> _Member:
         held = step.kernel.packing.inputs
-        reads = (None if n in held or slot < 0 else slot for n, slot in enumerate(step.reads))
+        reads = (-1 if n in held else slot for n, slot in enumerate(step.reads))
         filled = len(step.writes) if step.kernel.joins.begin is None else 1
         return _Member(step, tuple(reads), step.writes[:filled], step.writes[filled:])
 
     @property
     def given(self) -> list[int]:
-        return [slot for slot in self.reads if slot is not None]
+        return [slot for slot in self.reads if slot >= 0]
 
     @property
     def slots(self) -> list[int]:
@@ -188,13 +188,6 @@ class _Member:
         calls = self.step.kernel.joins.calls
         assert calls is not None
         return calls(*self.inputs(arrays), out=self.out(arrays), spare=spare)
-
-    def begin(
-        self, arrays: Mapping[int, np.ndarray], spare: np.ndarray, needed: Mapping[str, Any]
-    ) -> tuple[np.ndarray, ...] | None:  # fmt: skip
-        """Return the outputs ``more``, or None if the calls cannot be done with these arrays."""
-        begin = self.step.kernel.joins.begin
-        return () if begin is None else begin(*self.inputs(arrays), spare=spare, **needed)
 
     def compute(self, arrays: Mapping[int, np.ndarray], needed: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
         """Fill the arrays of the slots without calls, and return the outputs ``more``. Raises FailedWithin."""
@@ -208,7 +201,7 @@ class _Member:
         return tuple(more)
 
     def inputs(self, arrays: Mapping[int, np.ndarray]) -> list[np.ndarray | None]:
-        return [None if slot is None else arrays[slot] for slot in self.reads]
+        return [None if slot < 0 else arrays[slot] for slot in self.reads]
 
     def out(self, arrays: Mapping[int, np.ndarray]) -> Any:
         """Return the array to fill, or several in a tuple."""
@@ -273,6 +266,18 @@ class _Turns:
         return results[0] if len(results) == 1 else results
 
 
+class _Begun(NamedTuple):
+    """What a member has to do in each run before the calls (see ``Joins.begin``), and the number of its outputs.
+
+    ``reads`` are the slots of its inputs, with the arrays of those that are in scratch memory.
+    """
+
+    begin: Callable[..., tuple[np.ndarray, ...] | None]
+    reads: Sequence[tuple[int, np.ndarray | None]]
+    spare: np.ndarray
+    outputs: int
+
+
 class _Prepared:
     """The calls of steps in turn, with values between them in ``memory``.
 
@@ -286,10 +291,15 @@ class _Prepared:
         self.copied = [slot for slot in turns.reads if slot in self.inner]
         self.returned = [slot for slot in turns.writes if slot in self.inner]
         held = {*self.inner, *turns.still}
-        self.moving = [[slot for slot in member.slots if slot not in held] for member in turns.members]
-        """The slots of each member whose arrays may be at other addresses in each run."""
+        moving = {n: [slot for slot in member.slots if slot not in held] for n, member in enumerate(turns.members)}
+        self.moving = {n: slots for n, slots in moving.items() if slots}
+        """The slots of members whose arrays may be at other addresses in each run."""
         kernels = [member.step.kernel.joins for member in turns.members]
-        self.begun = [n for n, joins in enumerate(kernels) if joins.begin is not None]
+        self.begun = [
+            _Begun(joins.begin, [(slot, self.inner.get(slot)) for slot in member.reads], spare, len(member.more))
+            for member, joins, spare in zip(turns.members, kernels, self.spare)
+            if joins.begin is not None
+        ]
         self.faults = [self.spare[n][:8].view(np.int64) for n, joins in enumerate(kernels) if joins.checked]
         self.addresses: list[list[int]] = []
         self.first: list[int] = []
@@ -306,22 +316,25 @@ class _Prepared:
 
         for slot in self.copied:
             np.copyto(self.inner[slot], given[slot])
-        begun: list[tuple[np.ndarray, ...]] = []
-        for n in self.begun:
-            results = self.turns.members[n].begin(self.arrays(n, given), self.spare[n], needed)
+        more: list[np.ndarray] = []
+        begun: list[Any] = []
+        for begin, reads, spare, outputs in self.begun:
+            inputs = [given.get(slot) if array is None else array for slot, array in reads]
+            results = begin(*inputs, spare=spare, **needed)
             if results is None:
                 return None
             begun.append(results)
-        addresses = [[data_address(given[slot]) for slot in own] for own in self.moving]
+            more += results[:outputs]
+        moving = [[data_address(given[slot]) for slot in slots] for slots in self.moving.values()]
         if self.in_turn is None:
-            calls = [self.calls(n, given) for n in range(len(addresses))]
+            calls = [self.calls(n, given) for n in range(len(self.turns.members))]
             self.first = [*accumulate((len(own) for own in calls), initial=0)]
             self.in_turn = InTurn([call for own in calls for call in own], self.turns.work)
-        elif addresses != self.addresses:
-            for n, (found, before) in enumerate(zip(addresses, self.addresses)):
+        elif moving != self.addresses:
+            for n, found, before in zip(self.moving, moving, self.addresses):
                 if found != before:
                     self.in_turn.replace(self.first[n], self.calls(n, given))
-        self.addresses = addresses
+        self.addresses = moving
         for fault in self.faults:
             fault[0] = 0
         self.in_turn()
@@ -329,7 +342,7 @@ class _Prepared:
             np.copyto(given[slot], self.inner[slot])
         if any(fault[0] for fault in self.faults):
             return None
-        return [one for n, own in zip(self.begun, begun) for one in own[: len(self.turns.members[n].more)]]
+        return more
 
     def arrays(self, n: int, given: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
         """Return the array of each slot of a member: from scratch memory, or from ``given`` if it is not there."""

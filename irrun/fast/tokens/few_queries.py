@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from struct import Struct
 from typing import Any, Final
 
 import numpy as np
@@ -80,17 +81,20 @@ def to_past(rows: Sequence[np.ndarray], out: np.ndarray, sizes: Sequence[int], n
     return Call(_attend_to_past, arguments, batch * groups)
 
 
-def tell_past(numbers: np.ndarray, keys: np.ndarray, values: np.ndarray, mask: np.ndarray, scale: float) -> None:
-    """Write to ``numbers`` where the past of a token is, and how it is seen: see ``to_past``.
+def tell_past(memory: np.ndarray, keys: np.ndarray, values: np.ndarray, mask: np.ndarray, scale: float) -> None:
+    """Write to ``memory`` where the past of a token is, and how it is seen: see ``to_past``.
 
     ``keys`` [B, G, S, E] and ``values`` [B, G, S, Ev] are f32 and have contiguous heads; the call fills their last
     rows. ``mask`` has four axes and broadcasts to [B, H, 1, S]; its last axis is contiguous. A mask of f32 is added to
     the scores. A boolean mask hides keys where it is false.
     """
-    apart = (step if size > 1 else 0 for step, size in zip(mask.strides[:2], mask.shape))
-    columns = -mask.shape[3] if mask.dtype == np.bool_ else mask.shape[3]
-    numbers[:-1] = (*_place(keys), *_place(values), keys.shape[2], data_address(mask), *apart, columns)
-    numbers[-1:].view(np.float32)[0] = scale
+    (batch, heads, _, columns), (apart, between, _, _) = mask.shape, mask.strides
+    places = (*_place(keys), *_place(values), keys.shape[2], data_address(mask))
+    seen = apart if batch > 1 else 0, between if heads > 1 else 0, -columns if mask.dtype == np.bool_ else columns
+    _PAST.pack_into(memory.data, 0, *places, *seen, scale)
+
+
+_PAST: Final = Struct("11qf4x")
 
 
 _WORK_PER_PAIR: Final = 32
