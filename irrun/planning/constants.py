@@ -146,8 +146,8 @@ class Constants:
                 arrays[slot] = _without_contents(value.type.dtype, value.shape.static or ())
         read = {*results}
         for step in steps:
-            read.update(slot for i, slot in enumerate(step.reads) if i not in step.kernel.packing.inputs)
-        packed = {slot for step in steps for slot in step.reads} - read
+            read.update(slot for i, slot in enumerate(step.uses) if i not in step.kernel.packing.inputs)
+        packed = {slot for step in steps for slot in step.uses} - read
         kept: dict[int, np.ndarray] = {}
         for slot, array in arrays.items():
             if slot in read:

@@ -50,6 +50,8 @@ class Step:
     feeds it, or an empty text if another layer feeds it. The kernel returns the new arrays behind its outputs."""
     precision: Operands = "f32"
     """The precision to which the step rounds the inputs of ``Op.rounded``."""
+    holds: tuple[int, ...] = ()
+    """The slots of constants that the kernel holds, so that it need not be passed them."""
     out: tuple[tuple[tuple[int, ...], np.dtype], ...] = ()
     """The shape and dtype of each array that the executor passes as ``out=``; none if the kernel allocates them."""
     out_bytes: int = 0
@@ -59,6 +61,11 @@ class Step:
     passed: dict[object, int] = field(default_factory=dict, compare=False)
     """The inputs with which a dynamic step has passed its check, as ``Interpreter._check_once`` describes them, with
     the bytes of the outputs."""
+
+    @property
+    def uses(self) -> tuple[int, ...]:
+        """The slots that it is passed, and behind them those that its kernel holds. ``Packing.inputs`` counts these."""
+        return *self.reads, *self.holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +109,12 @@ class Plan:
     """The element type of each slot."""
     stored: Mapping[int, int]
     """The bytes in the .bin of each matrix that is left as the file has it, by slot. It is among ``prepacked``."""
+
+    @cached_property
+    def passed(self) -> Mapping[int, np.ndarray]:
+        """The constants that a run has to pass to steps or to return, by slot: all but those that kernels hold."""
+        read = {*self.results, *(slot for step in self.steps for slot in step.reads)}
+        return {slot: array for slot, array in self.constants.items() if slot in read}
 
     @cached_property
     def heavy(self) -> bool:

@@ -83,7 +83,7 @@ class Interpreter:
         if limited:  # a body without steps may be repeated for ever
             self._require_time(None, deadline)
         slots: list[Any] = [None] * (plan.slots + 1)  # the last slot, which is also slot -1, is an absent input
-        for number, array in plan.constants.items():
+        for number, array in plan.passed.items():
             slots[number] = array
         for number, array in zip(plan.parameters, arrays):
             slots[number] = array

@@ -118,7 +118,7 @@ def _read(plan: Plan, sizes: Sequence[int], held: Mapping[int, int]) -> int:
     """Return the bytes of the .bin that a run reads. A kernel that only moves data reads no more than it writes."""
     read: Counter[int] = Counter()
     for step in plan.steps:
-        for position, slot in enumerate(step.reads):
+        for position, slot in enumerate(step.uses):
             array = plan.constants.get(slot)
             if array is not None and position not in step.kernel.packing.inputs and id(array.base) in held:
                 moves = not (step.kernel.flops or step.kernel.out == "elementwise")
@@ -130,7 +130,7 @@ def _read_in_place(plan: Plan, sizes: Sequence[int]) -> int:
     """Return the bytes of matrices that a run reads as the file has them: all of them, or the rows that it takes."""
     read = Counter[int]()
     for step in plan.steps:
-        for position, slot in enumerate(step.reads):
+        for position, slot in enumerate(step.uses):
             if slot in plan.stored and position in step.kernel.packing.inputs and not step.kernel.packing.bytes:
                 moves = not (step.kernel.flops or step.kernel.out == "whole")
                 read[slot] += sum(sizes[write] for write in step.writes) if moves else plan.stored[slot]
@@ -141,7 +141,7 @@ def _unpacked(plan: Plan) -> int:
     """Return the most bytes of the .bin in memory while weights are packed. The planner releases them in between."""
     planned = read = most = 0
     for step in plan.steps:
-        for position, slot in enumerate(step.reads):
+        for position, slot in enumerate(step.uses):
             if slot in plan.constants:
                 size = plan.stored.get(slot, plan.constants[slot].nbytes)
                 planned += size

@@ -101,13 +101,15 @@ def _joined(flow: Flow, members: Mapping[int, Step], context: Context) -> Step |
     values, programs = context.values, [_Member.of(step) for step in members.values()]
     made = {slot: n for n, member in enumerate(programs) for slot in member.writes}
     last = {slot: n for n, member in enumerate(programs) for slot in member.slots}
-    reads = tuple(slot for slot in last if slot not in made)
+    constants = {slot: context.constants[slot] for slot in last if slot in context.constants}
+    held = {slot: array for slot, array in constants.items() if array.flags.c_contiguous and array.flags.aligned}
+    reads = tuple(slot for slot in last if slot not in made and slot not in held)
     writes = [slot for slot in made if not members.keys() >= {*flow.readers.get(slot, (flow.end,))}]
     known = {
         slot: (shape, values[slot].type.dtype) for slot in last if (shape := values[slot].shape.static) is not None
     }
     sizes = {slot: prod(shape) * dtype.itemsize for slot, (shape, dtype) in known.items()}
-    copied = [slot for slot in (*reads, *writes) if slot not in context.constants]
+    copied = [slot for slot in (*reads, *writes) if slot not in constants]
     copied = [slot for slot in copied if slot in known and sizes[slot] <= _COPIED_BYTES and values[slot].type.bits]
     between = [*(slot for slot in made if slot not in writes), *copied]
     ends = last | dict.fromkeys(writes, len(programs))
@@ -127,11 +129,11 @@ def _joined(flow: Flow, members: Mapping[int, Step], context: Context) -> Step |
     spare = [_Place(place, (live[0],), bytes) for place, live in zip(places[len(between) :], lives[len(between) :])]
     wholes = tuple(known[slot] for slot in writes)
     work = flops + sum(_bytes_made(step, values) for step in members.values())
-    still = {slot for slot in reads if slot in context.constants and context.constants[slot].flags.c_contiguous}
-    still |= last.keys() - known.keys()
-    turns = _Turns(programs, reads, frozenset(still), tuple(writes), wholes, memory, spare, size, work)
+    unknown = frozenset(last.keys() - known.keys())
+    turns = _Turns(programs, held, reads, unknown, tuple(writes), wholes, memory, spare, size, work)
     packed = [step.reads[n] for step in members.values() for n in step.kernel.packing.inputs]
-    positions = tuple(range(len(reads), len(reads) + len(packed)))
+    behind = len(reads) + len(held)
+    positions = tuple(range(behind, behind + len(packed)))
     kernel = Kernel(
         turns.call,
         "compiled in turn" if len(programs) > 1 else programs[0].step.kernel.algorithm,
@@ -142,7 +144,8 @@ def _joined(flow: Flow, members: Mapping[int, Step], context: Context) -> Step |
     return replace(
         members[max(members)],
         kernel=kernel,
-        reads=(*reads, *packed),
+        reads=reads,
+        holds=(*held, *packed),
         writes=(*writes, *(slot for member in programs for slot in member.more)),
         layers=tuple(layer for step in members.values() for layer in step.layers),
         needed={name: value for step in members.values() for name, value in step.needed.items()},
@@ -227,13 +230,14 @@ class _Turns:
     """Steps in turn, with the slots that they read and fill, the shape and dtype of what they fill, and their work.
 
     The values between them, copies of small inputs and outputs, and the ``spare`` memory of each are in ``size`` bytes
-    of scratch memory. The calls need not be prepared for where arrays of the slots ``still`` are: these are contiguous
-    constants, and inputs whose shapes are known only in a run, which ``Joins.begin`` reads.
+    of scratch memory. ``held`` are constants. The calls need not be prepared for where inputs of ``unknown`` shapes
+    are, which ``Joins.begin`` reads.
     """
 
     members: Sequence[_Member]
+    held: Mapping[int, np.ndarray]
     reads: tuple[int, ...]
-    still: frozenset[int]
+    unknown: frozenset[int]
     writes: tuple[int, ...]
     wholes: tuple[tuple[tuple[int, ...], np.dtype], ...]
     between: Mapping[int, _Place]
@@ -244,13 +248,13 @@ class _Turns:
     """What each thread has ``prepared``."""
 
     def call(self, *arrays: np.ndarray, out: Any = None, **needed: Any) -> Any:
-        """The kernel. Inputs after those of ``reads`` are constants that the members hold packed."""
+        """The kernel."""
         if out is None:
             wholes = [np.empty(shape, dtype) for shape, dtype in self.wholes]
         else:
             wholes = [out] if len(self.writes) == 1 else list(out)
         given = {
-            slot: array if slot in self.still else np.ascontiguousarray(array)
+            slot: array if slot in self.unknown else np.ascontiguousarray(array)
             for slot, array in zip(self.reads, arrays)
         }
         given |= dict(zip(self.writes, wholes))
@@ -261,7 +265,8 @@ class _Turns:
         if more is None:
             apart = np.empty(self.size, np.uint8)  # the kernels use scratch memory
             inner = {slot: place.of(apart) for slot, place in self.between.items() if slot not in given}
-            more = [one for member in self.members for one in member.compute(inner | given, needed)]
+            held = {**self.held, **inner, **given}
+            more = [one for member in self.members for one in member.compute(held, needed)]
         results = (*wholes, *more)
         return results[0] if len(results) == 1 else results
 
@@ -269,7 +274,7 @@ class _Turns:
 class _Begun(NamedTuple):
     """What a member has to do in each run before the calls (see ``Joins.begin``), and the number of its outputs.
 
-    ``reads`` are the slots of its inputs, with the arrays of those that are in scratch memory.
+    ``reads`` are the slots of its inputs, with the arrays that are the same in each run.
     """
 
     begin: Callable[..., tuple[np.ndarray, ...] | None]
@@ -290,13 +295,15 @@ class _Prepared:
         self.spare = [place.of(memory) for place in turns.spare]
         self.copied = [slot for slot in turns.reads if slot in self.inner]
         self.returned = [slot for slot in turns.writes if slot in self.inner]
-        held = {*self.inner, *turns.still}
-        moving = {n: [slot for slot in member.slots if slot not in held] for n, member in enumerate(turns.members)}
+        self.lasting = {**turns.held, **self.inner}
+        """The arrays that are the same in each run, by slot."""
+        still = {*self.lasting, *turns.unknown}
+        moving = {n: [slot for slot in member.slots if slot not in still] for n, member in enumerate(turns.members)}
         self.moving = {n: slots for n, slots in moving.items() if slots}
         """The slots of members whose arrays may be at other addresses in each run."""
         kernels = [member.step.kernel.joins for member in turns.members]
         self.begun = [
-            _Begun(joins.begin, [(slot, self.inner.get(slot)) for slot in member.reads], spare, len(member.more))
+            _Begun(joins.begin, [(slot, self.lasting.get(slot)) for slot in member.reads], spare, len(member.more))
             for member, joins, spare in zip(turns.members, kernels, self.spare)
             if joins.begin is not None
         ]
@@ -345,8 +352,9 @@ class _Prepared:
         return more
 
     def arrays(self, n: int, given: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
-        """Return the array of each slot of a member: from scratch memory, or from ``given`` if it is not there."""
-        return {slot: self.inner[slot] if slot in self.inner else given[slot] for slot in self.turns.members[n].slots}
+        """Return the array of each slot of a member: one that lasts, or else one of this run."""
+        slots = self.turns.members[n].slots
+        return {slot: self.lasting[slot] if slot in self.lasting else given[slot] for slot in slots}
 
     def calls(self, n: int, given: Mapping[int, np.ndarray]) -> Calls:
         """Return the calls of a member, and hold the arrays that are theirs alone."""
