@@ -43,8 +43,11 @@ class Stored:
             if numbers is not None:
                 high, wide = (n // of for n, of in zip(self.shape, numbers.shape))
                 blocks = rows.reshape(len(rows), numbers.shape[1], wide)
-                operation(blocks, numbers[np.arange(self.shape[0])[which] // high][:, :, None], out=blocks)
+                operation(blocks, numbers[self._numbers(which) // high][:, :, None], out=blocks)
         return rows
+
+    def _numbers(self, which: np.ndarray | slice) -> np.ndarray:
+        return np.arange(*which.indices(self.shape[0])) if isinstance(which, slice) else which
 
     def _codes(self, which: np.ndarray | slice) -> np.ndarray:
         if self.type.bits > 4:
@@ -54,6 +57,6 @@ class Stored:
             pairs = self.raw.reshape(rows, columns // 2)[which]
             codes = np.stack([pairs & 15, pairs >> 4], -1).reshape(-1, columns)
         else:  # a byte may hold codes of two rows
-            places = np.arange(rows)[which][:, None] * columns + np.arange(columns)
+            places = self._numbers(which)[:, None] * columns + np.arange(columns)
             codes = self.raw[places >> 1] >> (places & 1).astype(np.uint8) * np.uint8(4) & 15
         return codes if self.type.name == "u4" else (codes ^ 8).astype(np.int8) - np.int8(8)

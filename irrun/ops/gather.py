@@ -98,6 +98,8 @@ class Gather8(Op):
     def _rows(self, stored: Stored, data: np.ndarray, indices: np.ndarray, axis: np.ndarray) -> np.ndarray:
         """Unpack the rows at ``indices``. A row of zeros is gathered outside the axis."""
         count = stored.shape[0]
+        if indices.size == 1 and -count <= (row := indices.item()) < count:  # a token of a language model
+            return stored.unpack_rows(slice(row % count, row % count + 1)).reshape(*indices.shape, stored.shape[1])
         at = indices.astype(np.int64).ravel()
         inside = (at >= -count) & (at < count)
         rows = stored.unpack_rows(np.where(inside, at % count, 0))
