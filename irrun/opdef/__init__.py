@@ -14,6 +14,7 @@ from irrun.opdef.kernel import (
     FEW_ROWS,
     PRECISIONS,
     AxisRole,
+    Begin,
     Call,
     Calls,
     Change,
@@ -34,12 +35,12 @@ from irrun.opdef.registry import all_ops, find, is_custom, labels, named, op, re
 from irrun.opdef.revisions import RELEASES, Revision
 from irrun.opdef.stored import Stored
 from irrun.opdef.values import CHANNELS_LAST, ORDER, Value, few
-from irrun.opdef.variables import Variables, read_only
+from irrun.opdef.variables import Together, Variables, read_only
 
 __all__ = [
-    "CHANNELS_LAST", "FEW_ROWS", "ORDER", "PRECISIONS", "RELEASES", "SPECIFICATION", "Attribute", "AxisRole", "Body",
-    "Call", "Calls", "Change", "Epilogue", "Formula", "Index", "Input", "Joins", "Kernel", "OnTileReady", "Op",
-    "Operands", "Packing", "Precision", "Refused", "Request", "Revision", "Site", "Stored", "Stream", "Value",
-    "Variables", "all_ops", "arity", "attr", "few", "find", "ignore_tile", "is_custom", "labels", "named", "op", "opt",
-    "ports", "read_only", "released", "resolve", "variadic",
+    "CHANNELS_LAST", "FEW_ROWS", "ORDER", "PRECISIONS", "RELEASES", "SPECIFICATION", "Attribute", "AxisRole", "Begin",
+    "Body", "Call", "Calls", "Change", "Epilogue", "Formula", "Index", "Input", "Joins", "Kernel", "OnTileReady", "Op",
+    "Operands", "Packing", "Precision", "Refused", "Request", "Revision", "Site", "Stored", "Stream", "Together",
+    "Value", "Variables", "all_ops", "arity", "attr", "few", "find", "ignore_tile", "is_custom", "labels", "named",
+    "op", "opt", "ports", "read_only", "released", "resolve", "variadic",
 ]  # fmt: skip

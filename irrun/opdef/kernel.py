@@ -14,6 +14,7 @@ __all__ = [
     "FEW_ROWS",
     "PRECISIONS",
     "AxisRole",
+    "Begin",
     "Call",
     "Calls",
     "Change",
@@ -141,6 +142,24 @@ class Packing:
 
 
 @dataclass(frozen=True, slots=True)
+class Begin:
+    """What a kernel does in each run before its calls, with variables of the model to which the calls append.
+
+    ``first`` takes what ``Kernel.call`` does, and ``spare``, where it leaves what the calls need to know. It returns
+    arrays that live as long as the calls, or None if only ``Kernel.call`` gives the results.
+
+    ``again`` does this for several kernels, of which ``first`` did it in a run before. They differ in their
+    ``variables``, which are now ``length`` long, one more than then, but the inputs of the numbers ``reads`` are the
+    same. It takes the inputs of one of them and the ``spare`` memory of all, u8 [n, ``spare_bytes``].
+    """
+
+    first: Callable[..., tuple[np.ndarray, ...] | None]
+    again: Callable[..., tuple[np.ndarray, ...] | None]
+    variables: tuple[str, ...]
+    reads: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Joins:
     """How the planner may join a kernel with the kernels around it. By default, it may not."""
 
@@ -168,13 +187,8 @@ class Joins:
     checked: bool = False
     """Whether the calls may fail. The first i64 of ``spare``, which is 0 before them, then is not 0 after them, and
     only ``Kernel.call`` gives the results."""
-    begin: Callable[..., tuple[np.ndarray, ...] | None] | None = None
-    """Called in each run before ``calls``, which then need not be prepared again for inputs of unknown shapes.
-
-    It takes what ``Kernel.call`` does, and ``spare``, where it leaves what the calls need to know. Returns the outputs
-    behind the first one, or None if only ``Kernel.call`` gives the results. What it returns behind these outputs lives
-    as long as the calls.
-    """
+    begin: Begin | None = None
+    """What each run does before ``calls``, which then need not be prepared again for inputs of unknown shapes."""
     with_epilogue: Callable[[Epilogue], Kernel] | None = None
     """Returns a kernel that also computes an epilogue. A residual is an input after those of this kernel."""
     bias_axis: int = -1

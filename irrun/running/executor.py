@@ -152,7 +152,7 @@ class Executable:
         plan = self._plan_for(arrays, every)
         interpreter = self._interpreter
         live = Live(self._limits, plan, self._held() + converted)
-        live.know((*arrays, *interpreter.variables.values.values()))
+        live.know((*arrays, *interpreter.variables.held))
         deadline = interpreter.deadline()
         try:
             # no numpy warnings: NaN and Inf are ordinary values, as in the OpenVINO runtime
@@ -174,7 +174,7 @@ class Executable:
     def _held(self) -> int:
         """Return the bytes that last from run to run beside constants: the variables and the copy of the .bin."""
         weights = self.model.weights
-        variables = sum(root_of(array).nbytes for array in self._interpreter.variables.values.values())
+        variables = sum(root_of(array).nbytes for array in self._interpreter.variables.held)
         return variables + (0 if weights is None else weights.copied)
 
     def _require_weights(self) -> None:

@@ -106,12 +106,11 @@ class Interpreter:
                     live.require(plan.model, step.layer, size + working)
             pending = live.pending
             try:
+                needed = self._needed(step, run) if step.needed else _NOTHING
                 if step.out:
-                    returned = step.kernel.call(*inputs, out=self._taken(step))
-                elif step.needed:
-                    returned = step.kernel.call(*inputs, **self._needed(step, run))
+                    returned = step.kernel.call(*inputs, out=self._taken(step), **needed)
                 else:
-                    returned = step.kernel.call(*inputs)
+                    returned = step.kernel.call(*inputs, **needed)
             except IrrunError:
                 raise  # a step of a body has failed and reported it
             except OutOfTime:
@@ -131,6 +130,8 @@ class Interpreter:
                 hook.after(step, inputs, outputs)
             if counted and (working or not step.out or step.out_bytes >= _SMALL):
                 live.add(plan.model, step.layer, outputs, working, _SMALL)
+            if counted and "variables" in needed:
+                live.add(plan.model, step.layer, self.variables.buffers)
             for number, array in zip(step.writes, outputs):
                 slots[number] = array
             for number in step.frees:
@@ -241,6 +242,7 @@ class Interpreter:
         return step_failed(self.model, step, inputs, error)
 
 
+_NOTHING: Final[Mapping[str, Any]] = {}
 _SMALL: Final = 1 << 12
 """The least bytes of an output that counts. Counting smaller outputs costs more than it finds: each slot holds at most
 one. What a loop collects counts in any case."""

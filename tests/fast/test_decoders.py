@@ -383,6 +383,70 @@ def test_a_token_of_all_layers_is_one_step(type: str, batch: int, monkeypatch: p
     assert [step.op.type for step in steps if step is not turns] in ([], ["LogicalOr"])
 
 
+@pytest.mark.parametrize("batch", [1, 2])
+def test_variables_that_grow_together(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens append to all of them at once, until somebody sets one, chooses other rows, or a run fails."""
+    pytest.importorskip("numba", reason="the extra `fast` is not installed")
+    monkeypatch.setenv("IRRUN_FAST", "always")
+    lengths: list[int] = []
+    grow = Variables.grow
+    monkeypatch.setattr(Variables, "grow", lambda *given: (lengths.append(grow(*given)), lengths[-1])[1])
+    generator = np.random.default_rng(4)
+    model = decoder("f32", 2, batch)
+    compiled, exact = irrun.compile(model, exact=False), irrun.compile(model, exact=True)
+    kept: list[tuple[np.ndarray, np.ndarray]] = []
+    states = compiled.state
+    for turn in range(60):
+        past = exact.state["key 0"].shape[2] if exact.state else 0
+        angles = generator.random((batch, 1, 1, WIDTH), np.float32)
+        mask = generator.standard_normal((1, 1, 1, past + 1), np.float32)
+        feeds = [generator.standard_normal((batch, 1, 32), np.float32), np.cos(angles), np.sin(angles), mask]
+        feeds.append(np.arange(batch, dtype=np.int32)[:: -1 if turn % 7 == 6 else 1])
+        if turn % 11 == 8:
+            with pytest.raises(ExecutionError, match="attention_mask"):
+                compiled([*feeds[:3], mask[..., :1].repeat(past + 4, 3), feeds[4]])
+        np.testing.assert_allclose(compiled(feeds)[0], exact(feeds)[0], rtol=1e-4, atol=1e-4)
+        if turn % 13 == 12:
+            kept.append((states["value 1"], states["value 1"].copy()))
+            np.testing.assert_allclose(states["value 1"], exact.state["value 1"], rtol=1e-4, atol=1e-4)
+        if turn % 17 == 16:
+            value = generator.standard_normal((batch, GROUPS, past + 1, WIDTH), np.float32)
+            for one in (compiled, exact):
+                one._interpreter.variables.values["key 1"] = value.copy()
+        if turn == 40:
+            compiled.reset_state()
+            exact.reset_state()
+            assert not states
+    for array, copy in kept:
+        np.testing.assert_array_equal(array, copy)
+    assert np.count_nonzero(lengths) > 20
+    assert "key 0" in repr(states)
+
+
+def test_only_one_run_at_a_time_appends_to_variables_that_grow_together() -> None:
+    variables, ids = Variables(), ("k", "v")
+    for id in ids:
+        variables.assign(id, variables.extended(id, np.zeros((1, 4), np.float32), 1, 1))
+    together = variables.together(ids)
+    assert together is not None
+    variables.commit()
+    assert variables.grow(together) == 6
+    assert variables.grow(together) == 0
+    first = together.buffers["k"]
+    first[0, 5] = 1  # the run that has begun first
+    for id in ids:
+        past = variables.read(id)
+        assert past is not None
+        assert past.shape == (1, 5)
+        longer = variables.extended(id, past, 1, 1)
+        longer[0, 5] = 2  # the second
+        variables.assign(id, longer)
+    assert first[0, 5] == 1
+    variables.commit()
+    assert variables.values["k"][0, 5] == 2
+    assert variables.grow(together) == 0
+
+
 def test_keys_that_are_broadcast_to_another_length_are_left_to_their_layers() -> None:
     model = block(target=1)
     assert "Broadcast" in [step.op.type for step in model.plan.steps]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import prod, sqrt
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from irrun.opdef import Calls, Joins, Kernel, Site, Value, Variables
+from irrun.opdef import Begin, Calls, Joins, Kernel, Site, Value, Variables
 from irrun.planning.decoders import Appending
 from irrun.planning.failures import blamed
 from irrun.planning.flow import Context, Flow, is_static
@@ -139,11 +139,11 @@ def _joined(
     reads = tuple(dict.fromkeys(slot for step in members for slot in step.reads if slot >= 0 and slot not in made))
     by_slot = {slot: step for step in members for slot in step.writes}
     grown = key, value = by_slot[attention.reads[1]], by_slot[attention.reads[2]]
-    writes = ((after[-1] if after else attention).writes[0], key.writes[0], value.writes[0])
+    result = (after[-1] if after else attention).writes[0]
     query, turned = by_slot[attention.reads[0]], by_slot[key.reads[-1]]
     rows = query.reads[0], turned.reads[0], value.reads[-1]
     angles = query.reads[1:3]
-    known = [context.values[slot] for slot in (*rows, *angles, writes[0])]
+    known = [context.values[slot] for slot in (*rows, *angles, result)]
     query_shape, key_shape, value_shape, *others = (value.shape.static or () for value in known[:-1])
     if any(value.type.name != "f32" or not value.shape.is_static for value in known) or len(query_shape) != 4:
         return None
@@ -158,12 +158,13 @@ def _joined(
     past = tuple(_Past.of(step, by_slot.get(step.reads[0]), reads) for step in grown)
     sizes = _Sizes(batch, heads, groups, width, wide)
     seen = tuple(reads.index(slot) if slot >= 0 else -1 for slot in (mask, scale))
-    token = _Token(tuple(members), past, (*begin, *angles), seen, sizes, reads, writes)
+    token = _Token(tuple(members), past, (*begin, *angles), seen, sizes, reads, result)
+    begin = Begin(token.first, token.again, tuple(one.append.id for one in past), token.looks_at)
     return replace(
         attention,
-        kernel=Kernel(token.call, "of a token", joins=Joins(calls=token.calls, begin=token.begin, spare_bytes=_BYTES)),
+        kernel=Kernel(token.call, "of a token", joins=Joins(calls=token.calls, begin=begin, spare_bytes=_BYTES)),
         reads=reads,
-        writes=writes,
+        writes=(result,),
         layers=tuple(layer for step in members for layer in step.layers),
         needed={"variables": None},
         dynamic=False,
@@ -211,15 +212,18 @@ class _Past:
         if past is None:
             inputs = [arrays[n] for n in self.given]
             past = inputs[0] if self.read is None else self.read.call(*inputs, variables=variables)
-        if self.chosen and self.append.choose is not None:
-            rows, axis = arrays[self.chosen[0]], arrays[self.chosen[1]]
-            is_first = past.ndim and len(past) == 1 == rows.size == rows.ndim and rows.item() == 0 == axis.item()
-            past = past if is_first else self.append.choose(past, rows, axis)
+        if self.append.choose is not None and not self.takes_all(arrays, len(past)):
+            past = self.append.choose(past, *(arrays[n] for n in self.chosen))
         if past.ndim != 4 or past.dtype != np.float32 or past.shape != (*sizes[:2], past.shape[2], sizes[2]):
             return None
         longer = variables.extended(self.append.id, past, 1, 2)
         variables.assign(self.append.id, longer)
         return longer
+
+    def takes_all(self, arrays: Sequence[Any], count: int) -> bool:
+        """Return whether all rows of a batch of ``count`` are chosen, in their order."""
+        rows, axis = (arrays[n] for n in self.chosen)
+        return rows.ndim == 1 and rows.tolist() == [*range(count)] and axis.item() == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +232,7 @@ class _Token:
 
     ``past`` is that of the keys and of the values. ``rows`` are the slots of query, key and value before the rotation,
     and of cosines and sines. ``seen`` are the numbers of mask and scale among the inputs, or -1. ``reads`` are the
-    slots of the inputs. ``writes`` are the slots of results, keys and values.
+    slots of the inputs, and ``result`` that of the output.
     """
 
     members: tuple[Step, ...]
@@ -237,9 +241,15 @@ class _Token:
     seen: tuple[int, ...]
     sizes: _Sizes
     reads: tuple[int, ...]
-    writes: tuple[int, ...]
+    result: int
 
-    def call(self, *arrays: np.ndarray, variables: Variables) -> tuple[np.ndarray, ...]:
+    @property
+    def looks_at(self) -> tuple[int, ...]:
+        """The numbers of the inputs that are read before the call, in each run."""
+        past = (number for one in self.past for number in (*one.chosen, *(one.given if one.read is None else ())))
+        return *past, *(number for number in self.seen if number >= 0)
+
+    def call(self, *arrays: np.ndarray, variables: Variables) -> np.ndarray:
         """Run the steps one after the other. Raises FailedWithin."""
         held: dict[int, np.ndarray] = dict(zip(self.reads, arrays))
         for step in self.members:
@@ -250,7 +260,7 @@ class _Token:
                     step.op.infer(Site(), *values, **dict.fromkeys(step.needed))
                 returned = step.kernel.call(*inputs, **dict.fromkeys(step.needed, variables))
             held.update(zip(step.writes, returned if isinstance(returned, tuple) else (returned,)))
-        return tuple(held[slot] for slot in self.writes)
+        return held[self.result]
 
     def calls(self, *arrays: np.ndarray, out: np.ndarray, spare: np.ndarray) -> Calls:
         """Return the call that computes the results: see ``Joins.calls``."""
@@ -259,26 +269,51 @@ class _Token:
         given = dict(zip(self.reads, arrays))
         return [to_past([given[slot] for slot in self.rows], out, self.sizes, spare.view(np.int64))]
 
-    def begin(self, *arrays: Any, spare: np.ndarray, variables: Variables) -> tuple[np.ndarray, ...] | None:
-        """Return keys and values with room for one more, and the mask: see ``Joins.begin``."""
-        from irrun.fast.tokens.few_queries import tell_past
+    def first(self, *arrays: Any, spare: np.ndarray, variables: Variables) -> tuple[np.ndarray, ...] | None:
+        """Append to keys and values, and tell the call where these are: see ``Begin``."""
+        from irrun.fast.tokens.few_queries import tell_mask, tell_past
 
-        batch, heads, groups, width, wide = self.sizes
-        mask, scale = (None if n < 0 else arrays[n] for n in self.seen)
-        mask = _NO_MASK if mask is None else mask
-        if mask.ndim != 4:
-            mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
-        if mask.ndim > 4 or mask.dtype not in (np.float32, np.bool_):
-            return None
+        batch, _, groups, width, wide = self.sizes
         keys = self.past[0].longer(arrays, (batch, groups, width), variables)
         values = self.past[1].longer(arrays, (batch, groups, wide), variables)
         if keys is None or values is None or keys.shape[2] != values.shape[2]:
             return None
-        if any(n not in (1, of) for n, of in zip(mask.shape, (batch, heads, 1, keys.shape[2]))):
+        mask = self._mask(arrays, keys.shape[2])
+        if mask is None:
             return None
-        mask = mask if mask.strides[3] == mask.itemsize else np.ascontiguousarray(mask)
-        tell_past(spare, keys, values, mask, float(width) ** -0.5 if scale is None else scale.item())
+        tell_past(spare, keys, values)
+        tell_mask(spare[None], mask, self._scale(arrays), keys.shape[2])
         return keys, values, mask
+
+    def again(self, *arrays: Any, spare: np.ndarray, length: int) -> tuple[np.ndarray, ...] | None:
+        """Tell several calls that keys and values are longer by one: see ``Begin``."""
+        from irrun.fast.tokens.few_queries import is_told, tell_mask
+
+        for number, past in enumerate(self.past):
+            if past.read is None and not is_told(spare, number, arrays[past.given[0]], length - 1):
+                return None
+            if past.chosen and not past.takes_all(arrays, self.sizes.batch):
+                return None
+        mask = self._mask(arrays, length)
+        if mask is None:
+            return None
+        tell_mask(spare, mask, self._scale(arrays), length)
+        return (mask,)
+
+    def _scale(self, arrays: Sequence[Any]) -> float:
+        return 1 / sqrt(self.sizes.width) if self.seen[1] < 0 else arrays[self.seen[1]].item()
+
+    def _mask(self, arrays: Sequence[Any], length: int) -> np.ndarray | None:
+        """Return the mask with four axes, of which the last is contiguous, or None if a call cannot read it."""
+        mask = _NO_MASK if self.seen[0] < 0 else arrays[self.seen[0]]
+        if mask.ndim != 4:
+            mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
+        batch, heads, *_ = self.sizes
+        if mask.ndim > 4 or mask.dtype not in (np.float32, np.bool_):
+            return None
+        if any(n not in (1, of) for n, of in zip(mask.shape, (batch, heads, 1, length))):
+            return None
+        return mask if mask.strides[3] == mask.itemsize else np.ascontiguousarray(mask)
 
 
 _NO_MASK: Final = np.zeros((1, 1, 1, 1), np.float32)

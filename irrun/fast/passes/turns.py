@@ -5,7 +5,7 @@ A layer of a network in integers takes some microseconds, and Python between two
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
 from math import prod
@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from irrun.kernels.blocks import placed, scratch
-from irrun.opdef import Calls, Kernel, Packing, Value
+from irrun.opdef import Begin, Calls, Kernel, Packing, Together, Value, Variables
 from irrun.planning.failures import blamed
 from irrun.planning.flow import Context, Flow
 from irrun.planning.steps import Step
@@ -115,8 +115,8 @@ def _joined(flow: Flow, members: Mapping[int, Step], context: Context) -> Step |
     ends = last | dict.fromkeys(writes, len(programs))
     lives = [(sizes[slot], made.get(slot, 0), ends[slot]) for slot in between]
     for n, joins in enumerate(member.step.kernel.joins for member in programs):
-        first, end = (0, len(programs)) if joins.checked or joins.begin is not None else (n, n)
-        lives.append((joins.spare_bytes, first, end))
+        first, end = (0, len(programs)) if joins.checked else (n, n)
+        lives.append((joins.spare_bytes if joins.begin is None else 0, first, end))
     order = sorted(range(len(lives)), key=lambda n: lives[n][1])
     found, size = placed([lives[n] for n in order])
     places = [place for _, place in sorted(zip(order, found))]
@@ -146,7 +146,7 @@ def _joined(flow: Flow, members: Mapping[int, Step], context: Context) -> Step |
         kernel=kernel,
         reads=reads,
         holds=(*held, *packed),
-        writes=(*writes, *(slot for member in programs for slot in member.more)),
+        writes=tuple(writes),
         layers=tuple(layer for step in members.values() for layer in step.layers),
         needed={name: value for step in members.values() for name, value in step.needed.items()},
         dynamic=False,
@@ -161,22 +161,20 @@ def _bytes_made(step: Step, values: Sequence[Value]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A step, the slots that it reads, with -1 for what its kernel holds, and those that it fills.
-
-    ``more`` are the slots of the outputs from ``Joins.begin``.
-    """
+    """A step, and the slots that it reads, with -1 for what its kernel holds."""
 
     step: Step
     reads: tuple[int, ...]
-    writes: tuple[int, ...]
-    more: tuple[int, ...]
 
     @staticmethod
     def of(step: Step) -> _Member:
         held = step.kernel.packing.inputs
         reads = (-1 if n in held else slot for n, slot in enumerate(step.reads))
-        filled = len(step.writes) if step.kernel.joins.begin is None else 1
-        return _Member(step, tuple(reads), step.writes[:filled], step.writes[filled:])
+        return _Member(step, tuple(reads))
+
+    @property
+    def writes(self) -> tuple[int, ...]:
+        return self.step.writes
 
     @property
     def given(self) -> list[int]:
@@ -192,16 +190,14 @@ class _Member:
         assert calls is not None
         return calls(*self.inputs(arrays), out=self.out(arrays), spare=spare)
 
-    def compute(self, arrays: Mapping[int, np.ndarray], needed: Mapping[str, Any]) -> tuple[np.ndarray, ...]:
-        """Fill the arrays of the slots without calls, and return the outputs ``more``. Raises FailedWithin."""
-        inputs = self.inputs(arrays)
+    def compute(self, arrays: Mapping[int, np.ndarray], needed: Mapping[str, Any]) -> None:
+        """Fill the arrays of the slots without calls. Raises FailedWithin."""
+        inputs, out = self.inputs(arrays), self.out(arrays)
         with blamed(self.step, inputs):
             if self.step.kernel.joins.begin is None:
-                self.step.kernel.call(*inputs, out=self.out(arrays))
-                return ()
-            first, *more = self.step.kernel.call(*inputs, **needed)
-        np.copyto(arrays[self.writes[0]], first)
-        return tuple(more)
+                self.step.kernel.call(*inputs, out=out)
+            else:
+                np.copyto(out, self.step.kernel.call(*inputs, **needed))
 
     def inputs(self, arrays: Mapping[int, np.ndarray]) -> list[np.ndarray | None]:
         return [None if slot < 0 else arrays[slot] for slot in self.reads]
@@ -261,26 +257,25 @@ class _Turns:
         memory, prepared = scratch(0, np.dtype(np.uint8), self.size), getattr(self.kept, "prepared", None)
         if prepared is None or not prepared.is_in(memory):
             prepared = self.kept.prepared = _Prepared(self, memory)
-        more = prepared(given, needed)
-        if more is None:
+        if not prepared(given, needed):
             apart = np.empty(self.size, np.uint8)  # the kernels use scratch memory
             inner = {slot: place.of(apart) for slot, place in self.between.items() if slot not in given}
             held = {**self.held, **inner, **given}
-            more = [one for member in self.members for one in member.compute(held, needed)]
-        results = (*wholes, *more)
-        return results[0] if len(results) == 1 else results
+            for member in self.members:
+                member.compute(held, needed)
+        return wholes[0] if len(wholes) == 1 else tuple(wholes)
 
 
 class _Begun(NamedTuple):
-    """What a member has to do in each run before the calls (see ``Joins.begin``), and the number of its outputs.
+    """What members do in each run before the calls. What they read is the same (``Begin.reads``).
 
-    ``reads`` are the slots of its inputs, with the arrays that are the same in each run.
+    ``reads`` are these slots for each member, with the arrays that are the same in each run, and ``spare`` their
+    memory, u8 [members, n].
     """
 
-    begin: Callable[..., tuple[np.ndarray, ...] | None]
-    reads: Sequence[tuple[int, np.ndarray | None]]
+    begins: Sequence[Begin]
+    reads: Sequence[Sequence[tuple[int, np.ndarray | None]]]
     spare: np.ndarray
-    outputs: int
 
 
 class _Prepared:
@@ -301,12 +296,9 @@ class _Prepared:
         moving = {n: [slot for slot in member.slots if slot not in still] for n, member in enumerate(turns.members)}
         self.moving = {n: slots for n, slots in moving.items() if slots}
         """The slots of members whose arrays may be at other addresses in each run."""
+        self.begun = self._begun()
+        self.together: Together | None = None
         kernels = [member.step.kernel.joins for member in turns.members]
-        self.begun = [
-            _Begun(joins.begin, [(slot, self.lasting.get(slot)) for slot in member.reads], spare, len(member.more))
-            for member, joins, spare in zip(turns.members, kernels, self.spare)
-            if joins.begin is not None
-        ]
         self.faults = [self.spare[n][:8].view(np.int64) for n, joins in enumerate(kernels) if joins.checked]
         self.addresses: list[list[int]] = []
         self.first: list[int] = []
@@ -316,22 +308,16 @@ class _Prepared:
     def is_in(self, memory: np.ndarray) -> bool:
         return self.memory.__array_interface__["data"] == memory.__array_interface__["data"]
 
-    def __call__(self, given: Mapping[int, np.ndarray], needed: Mapping[str, Any]) -> Sequence[np.ndarray] | None:
-        """Do the calls with the arrays of a run. Return the outputs ``more``, or None if the results are not right."""
+    def __call__(self, given: Mapping[int, np.ndarray], needed: Mapping[str, Any]) -> bool:
+        """Do the calls with the arrays of a run, and return whether the results are right."""
         from irrun.fast.machine.memory import data_address
         from irrun.fast.machine.sharing import InTurn
 
         for slot in self.copied:
             np.copyto(self.inner[slot], given[slot])
-        more: list[np.ndarray] = []
-        begun: list[Any] = []
-        for begin, reads, spare, outputs in self.begun:
-            inputs = [given.get(slot) if array is None else array for slot, array in reads]
-            results = begin(*inputs, spare=spare, **needed)
-            if results is None:
-                return None
-            begun.append(results)
-            more += results[:outputs]
+        begun = self.begin(given, **needed) if self.begun else []
+        if begun is None:
+            return False
         moving = [[data_address(given[slot]) for slot in slots] for slots in self.moving.values()]
         if self.in_turn is None:
             calls = [self.calls(n, given) for n in range(len(self.turns.members))]
@@ -347,9 +333,48 @@ class _Prepared:
         self.in_turn()
         for slot in self.returned:
             np.copyto(given[slot], self.inner[slot])
-        if any(fault[0] for fault in self.faults):
-            return None
-        return more
+        del begun  # its arrays are read by the calls
+        return not any(fault[0] for fault in self.faults)
+
+    def _begun(self) -> Sequence[_Begun]:
+        """Return what members do before the calls, and give them memory for it."""
+        alike: dict[object, list[int]] = {}
+        for n, member in enumerate(self.turns.members):
+            begin, held = member.step.kernel.joins.begin, self.turns.held
+            if begin is not None:
+                slots = [member.reads[number] for number in begin.reads]
+                same = tuple(held[slot].tobytes() if slot in held else slot for slot in slots)
+                alike.setdefault(same, []).append(n)
+        begun: list[_Begun] = []
+        for numbers in alike.values():
+            joins = [self.turns.members[n].step.kernel.joins for n in numbers]
+            spare = np.zeros((len(numbers), max(one.spare_bytes for one in joins)), np.uint8)
+            for n, own in zip(numbers, spare):
+                self.spare[n] = own
+            reads = [[(slot, self.lasting.get(slot)) for slot in self.turns.members[n].reads] for n in numbers]
+            begun.append(_Begun([one.begin for one in joins if one.begin is not None], reads, spare))
+        return begun
+
+    def begin(self, given: Mapping[int, np.ndarray], *, variables: Variables) -> list[Any] | None:
+        """Do what members do before the calls. Return what has to live as long as these, or None: see ``Begin``."""
+        results: list[Any] = []
+        length = 0 if self.together is None else variables.grow(self.together)
+        for begins, reads, spare in self.begun if length else ():
+            inputs = [given.get(slot) if array is None else array for slot, array in reads[0]]
+            results.append(begins[0].again(*inputs, spare=spare, length=length))
+        if length and None not in results:
+            return results
+        results = []
+        for begins, reads, spare in self.begun:
+            for begin, slots, own in zip(begins, reads, spare):
+                inputs = [given.get(slot) if array is None else array for slot, array in slots]
+                results.append(begin.first(*inputs, spare=own, variables=variables))
+                if results[-1] is None:
+                    return None
+        self.together = variables.together(
+            [id for begun in self.begun for begin in begun.begins for id in begin.variables]
+        )
+        return results
 
     def arrays(self, n: int, given: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
         """Return the array of each slot of a member: one that lasts, or else one of this run."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from struct import Struct
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +16,7 @@ from irrun.fast.machine.sharing import share
 from irrun.fast.normalization import weigh
 from irrun.opdef import Call
 
-__all__ = ["attend_in_place", "mix", "score", "tell_past", "to_past"]
+__all__ = ["attend_in_place", "is_told", "mix", "score", "tell_mask", "tell_past", "to_past"]
 
 _ONE: Final = np.float32(1)
 _ZERO: Final = np.float32(0)
@@ -73,7 +72,7 @@ def to_past(rows: Sequence[np.ndarray], out: np.ndarray, sizes: Sequence[int], n
 
     ``rows`` are the query [B, H, 1, E], the key [B, G, 1, E], the value [B, G, 1, Ev], and cosines and sines of the
     rotation, E numbers each, or B rows of E. They and ``out`` [B, H, 1, Ev] are f32 and contiguous. ``sizes`` are B, H,
-    G, E and Ev. ``numbers`` is what ``tell_past`` writes before the call: 12 numbers of i64.
+    G, E and Ev. ``numbers`` is what ``tell_past`` and ``tell_mask`` write before the call: 12 numbers of i64.
     """
     batch, heads, groups, width, wide = sizes
     apart = 0 if rows[3].size == width else 4 * width
@@ -81,20 +80,36 @@ def to_past(rows: Sequence[np.ndarray], out: np.ndarray, sizes: Sequence[int], n
     return Call(_attend_to_past, arguments, batch * groups)
 
 
-def tell_past(memory: np.ndarray, keys: np.ndarray, values: np.ndarray, mask: np.ndarray, scale: float) -> None:
-    """Write to ``memory`` where the past of a token is, and how it is seen: see ``to_past``.
+def tell_past(memory: np.ndarray, keys: np.ndarray, values: np.ndarray) -> None:
+    """Write to ``memory``, u8 [96], where the past of a token is: see ``to_past``.
 
-    ``keys`` [B, G, S, E] and ``values`` [B, G, S, Ev] are f32 and have contiguous heads; the call fills their last
-    rows. ``mask`` has four axes and broadcasts to [B, H, 1, S]; its last axis is contiguous. A mask of f32 is added to
-    the scores. A boolean mask hides keys where it is false.
+    ``keys`` [B, G, S, E] and ``values`` [B, G, S, Ev] are f32 with contiguous heads. The call fills their last rows.
+    """
+    memory.view(np.int64)[:_PLACES] = *_place(keys), *_place(values)
+
+
+def is_told(memory: np.ndarray, number: int, past: np.ndarray, length: int) -> bool:
+    """Return whether the keys (number 0) or values (1) that one call was told of begin with ``past``, of a length."""
+    told = memory.view(np.int64)[:, 3 * number : 3 * number + 3]
+    return past.shape[2] == length and told.tolist() == [[*_place(past)]]
+
+
+def tell_mask(memory: np.ndarray, mask: np.ndarray, scale: float, length: int) -> None:
+    """Write to ``memory``, u8 [n, 96], how long the past of n tokens is with the new ones, and how it is seen.
+
+    ``scale`` is the factor of the scores. ``mask`` has four axes and broadcasts to [B, H, 1, length]; its last axis is
+    contiguous. A mask of f32 is added to the scores. A boolean mask hides keys where it is false.
     """
     (batch, heads, _, columns), (apart, between, _, _) = mask.shape, mask.strides
-    places = (*_place(keys), *_place(values), keys.shape[2], data_address(mask))
     seen = apart if batch > 1 else 0, between if heads > 1 else 0, -columns if mask.dtype == np.bool_ else columns
-    _PAST.pack_into(memory.data, 0, *places, *seen, scale)
+    memory.view(np.int64)[:, _PLACES : _PLACES + 5] = length, data_address(mask), *seen
+    memory.view(np.float32)[:, _SCALE] = scale
 
 
-_PAST: Final = Struct("11qf4x")
+_PLACES: Final = 6
+"""The numbers that say where keys and values are."""
+_SCALE: Final = 22
+"""The number of the scale among numbers of f32."""
 
 
 _WORK_PER_PAIR: Final = 32

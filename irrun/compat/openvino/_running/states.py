@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from typing import cast
 
 import numpy as np
@@ -18,7 +19,7 @@ class VariableState(Covered):
     """A state variable of a request."""
 
     def __init__(self, executable: Executable, name: str, initial: np.ndarray) -> None:
-        self._values = cast("dict[str, np.ndarray]", executable.state)
+        self._values = cast("MutableMapping[str, np.ndarray]", executable.state)
         self._name, self._initial = name, initial
 
     name = property(lambda self: self._name)
