@@ -112,6 +112,8 @@ class Variables:
         """The variables that have grown together. Their values are not in ``_values``, if these are shorter."""
         self._growing: Together | None = None
         """Those that grow together in the current run."""
+        self.made: list[np.ndarray] = []
+        """The buffers that the current run has made. Whoever counts their memory takes them out."""
 
     @property
     def values(self) -> MutableMapping[str, np.ndarray]:
@@ -182,6 +184,7 @@ class Variables:
         else:
             buffer = np.empty((*past.shape[:axis], end + end // 2 + _SPARE, *past.shape[axis + 1 :]), past.dtype)
             buffer[(*before, slice(0, past.shape[axis]))] = past
+            self.made.append(buffer)
         value = buffer[(*before, slice(0, end))]
         self._appended[id] = _Grown(buffer, value, axis)
         return value
@@ -206,11 +209,6 @@ class Variables:
             return 0
         together.next = together.length + 1
         return together.next
-
-    @property
-    def buffers(self) -> list[np.ndarray]:
-        """The arrays to which the run has appended, unless variables have grown together."""
-        return [grown.buffer for grown in self._appended.values()]
 
     def lend(self, id: str) -> np.ndarray | None:
         """Return the array of a cache for a run that passes no other, or None if no earlier run has kept it."""
@@ -288,6 +286,7 @@ class Variables:
         self._updated.clear()
         self._lent.clear()
         self._growing = None
+        self.made.clear()
         if self._together is not None:
             self._together.next = self._together.length
             self._together.free = [None]

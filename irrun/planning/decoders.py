@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from irrun.kernels.attention import rotated
 from irrun.opdef import Kernel, Op, Site, Value, Variables
 from irrun.planning import requests
+from irrun.planning.failures import run_within
 from irrun.planning.flow import Context, Flow
 from irrun.planning.steps import Step
 from irrun.types import Dim
@@ -26,11 +27,14 @@ def recognise_decoders(flow: Flow, context: Context) -> Flow:
 
 
 def append_in_place(flow: Flow, context: Context) -> Flow:
-    """Append keys and values to those of the past in place: see ``_appending``."""
+    """Append keys and values to those of the past in place, in one step: see ``_appending``."""
     seen = _Seen(flow, context)
-    assigned = {(step.reads[0], _variable(step.op)) for step in flow.steps if step.op.type == "Assign"}
-    steps = [_appending(flow, seen, s, assigned) if s.op.type == "Concat" else s for s in flow.steps]
-    return flow.replaced(steps)
+    assigns = {(step.reads[0], _variable(step.op)): step for step in flow.steps if step.op.type == "Assign"}
+    steps = {flow.made[s.writes[0]]: _appending(flow, seen, s, assigns) for s in flow.steps if s.op.type == "Concat"}
+    within = {
+        id(step) for one in steps.values() if isinstance(one.kernel.call, Appending) for step in one.kernel.call.all
+    }
+    return flow.replaced([steps.get(n, step) for n, step in enumerate(flow.steps) if id(step) not in within])
 
 
 class _Seen:
@@ -50,25 +54,27 @@ class _Seen:
 # keys and values that grow
 
 
-def _appending(flow: Flow, seen: _Seen, step: Step, assigned: set[tuple[int, str | None]]) -> Step:
+def _appending(flow: Flow, seen: _Seen, step: Step, assigns: Mapping[tuple[int, str | None], Step]) -> Step:
     """Return the step for a Concat. It appends to a variable in place if the result becomes its new value.
 
     The layers are ``ReadValue - Concat - Assign``, with a Gather before Concat that chooses rows of the batch
-    (``beam_idx``). It passes the value on as it is, unless rows change their places. The step also computes the Gather
-    if nothing else reads that.
+    (``beam_idx``). It passes the value on as it is, unless rows change their places. The step also computes the other
+    layers, where nothing else reads what they return.
     """
     gather = seen.of(step.reads[0], "Gather")
     read = seen.of(step.reads[0] if gather is None else gather.reads[0], "ReadValue")
     id, axis = None if read is None else _variable(read.op), getattr(step.op, "axis", None)
-    if id is None or axis is None or (step.writes[0], id) not in assigned:
+    if read is None or id is None or axis is None or (assign := assigns.get((step.writes[0], id))) is None:
         return step
-    needed = {"variables": None}
-    if gather is None or flow.only_reader(gather.writes[0]) is None:
-        return replace(step, kernel=Kernel(Appending(id, axis), "in place"), needed=needed)
-    kernel = Kernel(Appending(id, axis, step.op, gather.kernel.call), "in place")
+    gather = None if gather is None or flow.only_reader(gather.writes[0]) is None else gather
+    past = step.reads[:1] if gather is None else gather.reads
+    inner = read if past[0] == read.writes[0] and flow.only_reader(past[0]) is not None else None
+    last = None if any(slot in flow.readers for slot in assign.writes) else assign
     return replace(
-        step, kernel=kernel, needed=needed, reads=(*gather.reads, *step.reads[1:]),
-        layers=(*gather.layers, *step.layers), dynamic=False, own_inputs=False,
+        step, kernel=Kernel(Appending(id, axis, step.op, inner, gather, last), "in place"), needed={"variables": None},
+        reads=(*(past[:1] if inner is None else inner.reads), *past[1:], *step.reads[1:]),
+        layers=tuple(layer for one in (inner, gather, step, last) if one is not None for layer in one.layers),
+        dynamic=False, own_inputs=False,
     )  # fmt: skip
 
 
@@ -78,27 +84,51 @@ def _variable(op: Op) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Appending:
-    """The kernel that appends pieces to the value of the variable ``id``.
+    """The kernel that appends pieces to the value of the variable ``id``. ``op`` is the Concat.
 
-    With ``choose``, that of a Gather, the pieces are appended to the chosen rows of the value; ``op`` is the Concat.
+    ``read``, ``gather`` and ``assign`` are the other steps that it computes. Its inputs are those of ``read``, or else
+    the value of the past; what ``gather`` reads besides; and the pieces.
     """
 
     id: str
     axis: int
-    op: Op | None = None
-    choose: Callable[..., Any] | None = None
+    op: Op
+    read: Step | None
+    gather: Step | None
+    assign: Step | None
 
-    def __call__(self, past: np.ndarray, *more: np.ndarray, variables: Variables) -> np.ndarray:
-        """Return the new value. Raises Refused, as the Concat does, for shapes that do not fit the chosen rows."""
-        if self.choose is None or self.op is None:
-            return variables.appended(self.id, past, more, self.axis)
-        rows, batch, *pieces = more
-        chosen = self.choose(past, rows, batch)
+    @property
+    def all(self) -> list[Step]:
+        """The steps that it computes besides the Concat."""
+        return [step for step in (self.read, self.gather, self.assign) if step is not None]
+
+    @property
+    def pasts(self) -> int:
+        """The number of inputs that the value of the past is read from."""
+        return 1 if self.read is None else len(self.read.reads)
+
+    def __call__(self, *arrays: np.ndarray, variables: Variables) -> np.ndarray:
+        """Return the new value. Raises Refused, as the Concat does, for shapes that do not fit, and FailedWithin."""
+        past, more = self.past(arrays[: self.pasts], variables), arrays[self.pasts :]
+        if self.gather is not None:
+            past, more = self.gather.kernel.call(past, *more[:2]), more[2:]
+        if any(piece.dtype != past.dtype for piece in more):
+            self.op.infer(Site(), *map(Value.of, (past, *more)))
         try:
-            return variables.appended(self.id, chosen, pieces, self.axis)
+            value = variables.appended(self.id, past, more, self.axis)
         except ValueError:
-            self.op.infer(Site(), *map(Value.of, (chosen, *pieces)))
+            self.op.infer(Site(), *map(Value.of, (past, *more)))
             raise
+        if self.assign is not None:
+            variables.assign(self.id, value)
+        return value
+
+    def past(self, given: Sequence[np.ndarray], variables: Variables) -> np.ndarray:
+        """Return the value of the variable, which ``read`` gives, or the array ``given`` without that."""
+        if self.read is None:
+            return given[0]
+        held = variables.read(self.id)
+        return run_within(self.read, given, variables) if held is None else held
 
 
 # ---------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from irrun.base.text import human
 from irrun.diagnostics import Diagnostic, ExecutionError, IrrunError, Refused, diagnostic
 from irrun.inference.propagate import refusal, to_blame
 from irrun.model import Layer, Model
-from irrun.opdef import Op, Value
+from irrun.opdef import Op, Site, Value, Variables
 
 if TYPE_CHECKING:
     from irrun.planning.steps import Step
@@ -26,6 +26,7 @@ __all__ = [
     "out_of_time",
     "refuse_too_large",
     "refused_by_inputs",
+    "run_within",
     "step_failed",
     "too_much_memory",
 ]
@@ -48,6 +49,24 @@ def blamed(step: Step, inputs: Sequence[np.ndarray | None]) -> Iterator[None]:
         raise
     except Exception as error:
         raise FailedWithin(step, inputs, error) from error
+
+
+def run_within(step: Step, inputs: Sequence[Any], variables: Variables) -> Any:
+    """Return what the kernel of a step returns that another one runs, after a check if it needs one.
+
+    Raises FailedWithin.
+    """
+    with blamed(step, inputs):
+        if step.dynamic:
+            step.checked(inputs, _check)
+        return step.kernel.call(*inputs, **dict.fromkeys(step.needed, variables))
+
+
+def _check(step: Step, inputs: Sequence[Any]) -> int:
+    """Apply the shape rule of a step to its inputs. Raises Refused."""
+    values = [None if array is None else Value.of(array) for array in inputs]
+    step.op.infer(Site(), *values, **dict.fromkeys(step.needed))
+    return 0
 
 
 def kernel_failed(model: Model, layer: Layer, op: Op | None, error: Exception, inputs: str) -> Diagnostic:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -59,13 +59,33 @@ class Step:
     frees: tuple[int, ...] = ()
     """The slots that no later step reads."""
     passed: dict[object, int] = field(default_factory=dict, compare=False)
-    """The inputs with which a dynamic step has passed its check, as ``Interpreter._check_once`` describes them, with
-    the bytes of the outputs."""
+    """The inputs with which a dynamic step has passed its check, as ``checked`` describes them, with its result."""
+
+    def checked(self, inputs: Sequence[np.ndarray | None], check: Callable[..., int], *more: Any) -> int:
+        """Return ``check(self, inputs, *more)``, or what it was for inputs of the same dtypes, shapes and integers.
+
+        Only integers of rank 0 and 1 are compared by contents, because shapes may depend on them.
+        """
+        key = tuple(
+            None if a is None else (a.dtype, a.shape, a.tobytes() if a.dtype.kind in "iu" and a.ndim < 2 else None)
+            for a in inputs
+        )
+        result = self.passed.get(key)
+        if result is None:
+            result = check(self, inputs, *more)
+            if len(self.passed) >= _PASSED:
+                self.passed.clear()
+            self.passed[key] = result
+        return result
 
     @property
     def uses(self) -> tuple[int, ...]:
         """The slots that it is passed, and behind them those that its kernel holds. ``Packing.inputs`` counts these."""
         return *self.reads, *self.holds
+
+
+_PASSED: Final = 256
+"""The most passed checks that a dynamic step remembers, so that a stream of different inputs cannot exhaust memory."""
 
 
 @dataclass(frozen=True, slots=True)

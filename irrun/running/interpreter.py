@@ -96,7 +96,7 @@ class Interpreter:
                 inputs[position] = read_only(array) if hooks else array  # a hook may keep it
             for hook in hooks:
                 hook.before(step, inputs)
-            size = self._check_once(plan, step, inputs) if step.dynamic else None
+            size = step.checked(inputs, self._check, plan) if step.dynamic else None
             working = 0
             if counted:
                 working = step.op.working(*inputs) if works and step.own_inputs else 0
@@ -130,8 +130,9 @@ class Interpreter:
                 hook.after(step, inputs, outputs)
             if counted and (working or not step.out or step.out_bytes >= _SMALL):
                 live.add(plan.model, step.layer, outputs, working, _SMALL)
-            if counted and "variables" in needed:
-                live.add(plan.model, step.layer, self.variables.buffers)
+            if counted and self.variables.made:
+                live.add(plan.model, step.layer, self.variables.made)
+                self.variables.made.clear()
             for number, array in zip(step.writes, outputs):
                 slots[number] = array
             for number in step.frees:
@@ -178,25 +179,7 @@ class Interpreter:
 
     # -- checks of the actual inputs ------------------------------------------------------------
 
-    def _check_once(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None]) -> int:
-        """Check a dynamic step, unless it has passed with the same dtypes, shapes and integer contents.
-
-        Returns the bytes that its outputs will take, as far as its shape rule knows them.
-        Only integers of rank 0 and 1 are compared by contents, because shapes may depend on them.
-        """
-        key = tuple(
-            None if a is None else (a.dtype, a.shape, a.tobytes() if a.dtype.kind in "iu" and a.ndim < 2 else None)
-            for a in inputs
-        )
-        size = step.passed.get(key)
-        if size is None:
-            size = self._check(plan, step, inputs)
-            if len(step.passed) >= _PASSED:
-                step.passed.clear()
-            step.passed[key] = size
-        return size
-
-    def _check(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None]) -> int:
+    def _check(self, step: Step, inputs: Sequence[np.ndarray | None], plan: Plan) -> int:
         """Apply the shape rule of a layer to its actual inputs, before its kernel allocates memory.
 
         Returns the bytes of its outputs, of which views take none. Raises ExecutionError: IR604 if an output is too
@@ -224,7 +207,7 @@ class Interpreter:
         """Return the bytes that the outputs that a kernel allocates without a check will take; 0 if any have room."""
         if not step.own_inputs or sum([a.nbytes for a in inputs if a is not None]) <= live.room:
             return 0  # operations that allocate much more than their inputs take are checked
-        return self._check(plan, step, inputs)
+        return self._check(step, inputs, plan)
 
     def _failed(self, plan: Plan, step: Step, inputs: Sequence[np.ndarray | None], error: Exception) -> ExecutionError:
         """Return the error for an exception in a kernel. It blames the inputs, the lack of memory, or irrun."""
@@ -232,7 +215,7 @@ class Interpreter:
             return refused_by_inputs(self.model, step, error)
         try:
             if step.own_inputs:
-                self._check(plan, step, inputs)
+                self._check(step, inputs, plan)
         except ExecutionError as refused:
             return refused
         except Exception:
@@ -246,8 +229,6 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 _SMALL: Final = 1 << 12
 """The least bytes of an output that counts. Counting smaller outputs costs more than it finds: each slot holds at most
 one. What a loop collects counts in any case."""
-_PASSED: Final = 256
-"""The most passed checks that a dynamic step remembers, so that a stream of different inputs cannot exhaust memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,8 +137,12 @@ class _Simulation:
             return
         if "variables" in step.op.needs:  # what a variable takes is copied
             self.bytes += sum(self.size[slot] for slot in step.reads if slot >= 0 and slot not in self.grown)
-        else:  # the buffer of a variable, which has room for half as much more
-            self.bytes += sum(self.size[slot] // 2 for slot in step.writes)
+        else:  # the old value of a variable, and a buffer with room for half as much more than the new one
+            slots, feeds = {output: slot for slot, output in enumerate(self.plan.values)}, self.plan.model.feeds
+            old = [slots[layer.id, 0] for layer in step.layers if layer.type == "ReadValue"]
+            new = [slots[feed] for layer in step.layers if layer.type == "Assign" and (feed := feeds[layer.id][0])]
+            self.bytes += sum(self.size[slot] for slot in (*old, *(slot for slot in new if slot not in step.writes)))
+            self.bytes += sum(self.size[slot] // 2 for slot in new or step.writes)
             self.grown.update(step.writes)
 
     def returns_views(self, step: Step) -> bool:

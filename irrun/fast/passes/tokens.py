@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from irrun.opdef import Begin, Calls, Joins, Kernel, Site, Value, Variables
+from irrun.opdef import Begin, Calls, Joins, Kernel, Variables
 from irrun.planning.decoders import Appending
-from irrun.planning.failures import blamed
+from irrun.planning.failures import run_within
 from irrun.planning.flow import Context, Flow, is_static
 from irrun.planning.steps import Step
 
@@ -55,23 +55,14 @@ def _members(flow: Flow, attention: Step, context: Context) -> list[Step] | None
         return None
     positions.add(flow.made[query.writes[0]])
     for grown in (key, value):
-        if grown is None or not isinstance(grown.kernel.call, Appending):
+        append = None if grown is None else grown.kernel.call
+        if grown is None or not isinstance(append, Appending) or append.assign is None or append.axis not in (2, -2):
             return None
-        past = flow.maker(grown.reads[0], "ReadValue")
-        if len(grown.reads) != (2 if grown.kernel.call.choose is None else 4) or grown.kernel.call.axis not in (2, -2):
+        if len(grown.reads) != append.pasts + 2 * (append.gather is not None) + 1:
             return None
-        readers = [flow.steps[n] if n < flow.end else None for n in flow.readers[grown.writes[0]]]
-        assigns = [step for step in readers if step is not attention]
-        if len(readers) != 2 or len(assigns) != 1:
+        if flow.only_reader(grown.writes[0]) is None:
             return None
-        assign = assigns[0]
-        if assign is None or getattr(assign.op, "type", "") != "Assign":
-            return None
-        if any(slot in flow.readers for slot in assign.writes):
-            return None
-        positions |= {flow.made[grown.writes[0]], flow.steps.index(assign)}
-        if past is not None and flow.only_reader(past.writes[0]) is not None:
-            positions.add(flow.made[past.writes[0]])
+        positions.add(flow.made[grown.writes[0]])
     assert key is not None
     turned = flow.maker(key.reads[-1])
     if turned is None or turned.kernel.algorithm != "rotary" or turned.reads[1:] != query.reads[1:]:
@@ -155,7 +146,7 @@ def _joined(
         return None
     mask, scale = (*attention.reads[3:5], -1, -1)[:2]
     begin = tuple(chain[0].reads[0] if chain else slot for chain, slot in zip(given, rows))
-    past = tuple(_Past.of(step, by_slot.get(step.reads[0]), reads) for step in grown)
+    past = tuple(_Past.of(step, reads) for step in grown)
     sizes = _Sizes(batch, heads, groups, width, wide)
     seen = tuple(reads.index(slot) if slot >= 0 else -1 for slot in (mask, scale))
     token = _Token(tuple(members), past, (*begin, *angles), seen, sizes, reads, result)
@@ -186,34 +177,28 @@ class _Sizes(NamedTuple):
 class _Past:
     """Where the keys or values of the past come from. ``append`` makes room for one more.
 
-    ``read`` is the kernel of ReadValue, if it is a member, and ``given`` are the numbers of its inputs among those of
-    the step, or else that of the past itself. ``chosen`` are those of the rows of the batch and of their axis.
+    ``given`` are the numbers of the inputs that the past is read from, among those of the step, and ``chosen`` those of
+    the rows of the batch and of their axis.
     """
 
     append: Appending
-    read: Kernel | None
     given: tuple[int, ...]
     chosen: tuple[int, ...]
 
     @staticmethod
-    def of(step: Step, read: Step | None, reads: tuple[int, ...]) -> _Past:
+    def of(step: Step, reads: tuple[int, ...]) -> _Past:
         assert isinstance(step.kernel.call, Appending)
-        given = step.reads[:1] if read is None else read.reads
-        chosen = () if step.kernel.call.choose is None else step.reads[1:3]
-        places = (tuple(map(reads.index, slots)) for slots in (given, chosen))
-        return _Past(step.kernel.call, None if read is None else read.kernel, *places)
+        places, pasts = tuple(map(reads.index, step.reads[:-1])), step.kernel.call.pasts
+        return _Past(step.kernel.call, places[:pasts], places[pasts:])
 
     def longer(self, arrays: Sequence[Any], sizes: tuple[int, ...], variables: Variables) -> np.ndarray | None:
         """Return the past with room for one more, or None if it is no f32 of these ``sizes`` and any length.
 
         It becomes the value of the variable.
         """
-        past = None if self.read is None else variables.read(self.append.id)
-        if past is None:
-            inputs = [arrays[n] for n in self.given]
-            past = inputs[0] if self.read is None else self.read.call(*inputs, variables=variables)
-        if self.append.choose is not None and not self.takes_all(arrays, len(past)):
-            past = self.append.choose(past, *(arrays[n] for n in self.chosen))
+        past = self.append.past([arrays[n] for n in self.given], variables)
+        if self.append.gather is not None and not self.takes_all(arrays, len(past)):
+            past = self.append.gather.kernel.call(past, *(arrays[n] for n in self.chosen))
         if past.ndim != 4 or past.dtype != np.float32 or past.shape != (*sizes[:2], past.shape[2], sizes[2]):
             return None
         longer = variables.extended(self.append.id, past, 1, 2)
@@ -246,7 +231,9 @@ class _Token:
     @property
     def looks_at(self) -> tuple[int, ...]:
         """The numbers of the inputs that are read before the call, in each run."""
-        past = (number for one in self.past for number in (*one.chosen, *(one.given if one.read is None else ())))
+        past = (
+            number for one in self.past for number in (*one.chosen, *(one.given if one.append.read is None else ()))
+        )
         return *past, *(number for number in self.seen if number >= 0)
 
     def call(self, *arrays: np.ndarray, variables: Variables) -> np.ndarray:
@@ -254,11 +241,7 @@ class _Token:
         held: dict[int, np.ndarray] = dict(zip(self.reads, arrays))
         for step in self.members:
             inputs = [held.get(slot) for slot in step.reads]
-            with blamed(step, inputs):
-                if step.dynamic:
-                    values = [None if array is None else Value.of(array) for array in inputs]
-                    step.op.infer(Site(), *values, **dict.fromkeys(step.needed))
-                returned = step.kernel.call(*inputs, **dict.fromkeys(step.needed, variables))
+            returned = run_within(step, inputs, variables)
             held.update(zip(step.writes, returned if isinstance(returned, tuple) else (returned,)))
         return held[self.result]
 
@@ -290,7 +273,7 @@ class _Token:
         from irrun.fast.tokens.few_queries import is_told, tell_mask
 
         for number, past in enumerate(self.past):
-            if past.read is None and not is_told(spare, number, arrays[past.given[0]], length - 1):
+            if past.append.read is None and not is_told(spare, number, arrays[past.given[0]], length - 1):
                 return None
             if past.chosen and not past.takes_all(arrays, self.sizes.batch):
                 return None

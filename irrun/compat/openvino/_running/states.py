@@ -47,13 +47,15 @@ def has_variables(executable: Executable) -> bool:
 def variable_states(executable: Executable) -> list[VariableState]:
     """Return the variables of a model, with their initial values, or zeros if these are not constant."""
     initial: dict[str, np.ndarray] = {}
-    plan = executable.plan
-    for step in plan.steps:
-        name = getattr(step.op, "variable_id", None)
+    model, plan = executable.model, executable.plan
+    slots = {output: slot for slot, output in enumerate(plan.values)}
+    for layer in map(model.layers.__getitem__, model.order):
+        name = layer.attributes.get("variable_id")
         if name is None:
             continue
-        value = plan.values.get((step.layer.id, 0)) or declared(step.layer)[0]
-        first = plan.constants.get(step.reads[0]) if step.reads else None
+        value = plan.values.get((layer.id, 0)) or declared(layer)[0]
+        feed = next(iter(model.feeds[layer.id]), None)
+        first = None if feed is None else plan.constants.get(slots[feed])
         if first is None:
             first = np.zeros([d.lo for d in value.shape.dims or ()], value.type.dtype)
         initial.setdefault(name, first)
