@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, TypeVar
@@ -19,7 +19,9 @@ from typing import Any, Final, TypeVar
 from irrun.base.forking import UNFORKED
 from irrun.opdef import Kernel, Op, Request, is_custom
 
-__all__ = ["OFFERS", "available", "forms", "has_integers", "in_integers", "join", "kernel", "never_compiles"]
+__all__ = [
+    "OFFERS", "available", "forms", "has_integers", "in_integers", "join", "kernel", "never_compiles", "rotation",
+]  # fmt: skip
 
 _Flow = TypeVar("_Flow")
 
@@ -105,6 +107,11 @@ def kernel(op: Op, request: Request) -> Kernel | None:
     is_foreign = is_custom(type(op)) and not type(op).__module__.startswith("irrun.")
     module = None if is_foreign else OFFERS.get(op.type)
     return None if module is None else _module(module).offer(op, request)
+
+
+def rotation() -> Callable[..., Any]:
+    """Return the compiled form of ``kernels.attention.rotated``."""
+    return _module("tokens.rotary").rotate
 
 
 def join(flow: _Flow, context: object) -> _Flow:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.fast import rotation
 from irrun.kernels.attention import rotated
 from irrun.opdef import Kernel, Op, Site, Value, Variables
 from irrun.planning import requests
@@ -74,7 +75,7 @@ def _appending(flow: Flow, seen: _Seen, step: Step, assigns: Mapping[tuple[int, 
         step, kernel=Kernel(Appending(id, axis, step.op, inner, gather, last), "in place"), needed={"variables": None},
         reads=(*(past[:1] if inner is None else inner.reads), *past[1:], *step.reads[1:]),
         layers=tuple(layer for one in (inner, gather, step, last) if one is not None for layer in one.layers),
-        dynamic=False, own_inputs=False,
+        dynamic=False, own_inputs=False, grows=((-1 if inner is None else past[0], step.writes[0]),),
     )  # fmt: skip
 
 
@@ -228,17 +229,18 @@ def _rotating(seen: _Seen, last: Step) -> Step:
             x = _turned(seen, turned)
             for other, cos in _pairs(first):
                 if x is not None and other == x and _fits(seen, x, (cos, sin), last.writes[0]):
-                    kernel = Kernel(_rotating_or_refusing(last.op), "rotary", out="whole")
+                    kernel = Kernel(_rotating_or_refusing(last.op, seen.compiled), "rotary", out="whole")
                     return replace(last, kernel=kernel, reads=(x, cos, sin), dynamic=False, own_inputs=False)
     return last
 
 
-def _rotating_or_refusing(op: Op) -> Callable[..., np.ndarray]:
+def _rotating_or_refusing(op: Op, compiled: bool) -> Callable[..., np.ndarray]:
     """Return the kernel that raises Refused, as ``op`` does, for shapes that cannot be broadcast."""
+    kernel = rotation() if compiled else rotated
 
     def rotate(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
         try:
-            return rotated(x, cos, sin, out=out)
+            return kernel(x, cos, sin, out=out)
         except ValueError:
             for pair in ((x, cos), (x, sin), (cos, sin)):
                 op.infer(Site(), *map(Value.of, pair))

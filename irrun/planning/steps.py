@@ -52,6 +52,9 @@ class Step:
     """The precision to which the step rounds the inputs of ``Op.rounded``."""
     holds: tuple[int, ...] = ()
     """The slots of constants that the kernel holds, so that it need not be passed them."""
+    grows: tuple[tuple[int, int], ...] = ()
+    """The slots of the old and the new value of each variable to which the step appends; -1 for an old one that another
+    step reads."""
     out: tuple[tuple[tuple[int, ...], np.dtype], ...] = ()
     """The shape and dtype of each array that the executor passes as ``out=``; none if the kernel allocates them."""
     out_bytes: int = 0

@@ -133,17 +133,11 @@ class _Simulation:
                 self.strided.add(slot)
             if owner == slot:
                 self.allocate(slot, from_pool=bool(step.out) and self.size[slot] > SMALL)
-        if "variables" not in step.needed:
-            return
-        if "variables" in step.op.needs:  # what a variable takes is copied
+        if "variables" in step.op.needs and not step.grows:  # what a variable takes is copied
             self.bytes += sum(self.size[slot] for slot in step.reads if slot >= 0 and slot not in self.grown)
-        else:  # the old value of a variable, and a buffer with room for half as much more than the new one
-            slots, feeds = {output: slot for slot, output in enumerate(self.plan.values)}, self.plan.model.feeds
-            old = [slots[layer.id, 0] for layer in step.layers if layer.type == "ReadValue"]
-            new = [slots[feed] for layer in step.layers if layer.type == "Assign" and (feed := feeds[layer.id][0])]
-            self.bytes += sum(self.size[slot] for slot in (*old, *(slot for slot in new if slot not in step.writes)))
-            self.bytes += sum(self.size[slot] // 2 for slot in new or step.writes)
-            self.grown.update(step.writes)
+        for old, new in step.grows:  # the buffer has room for half as much more
+            self.bytes += self.size[new] // 2 + sum(self.size[n] for n in (old, new) if n >= 0 and n not in step.writes)
+            self.grown.add(new)
 
     def returns_views(self, step: Step) -> bool:
         """Return whether the outputs of a step are views of its first input."""

@@ -107,6 +107,41 @@ def attended(
     return weights / weights.sum(-1, keepdims=True) @ value
 
 
+def _moved(array: np.ndarray, way: str) -> np.ndarray:
+    """Return the same numbers at other places in memory."""
+    if way == "tokens first":
+        return np.ascontiguousarray(array.swapaxes(1, 2)).swapaxes(1, 2)
+    if way == "backwards":
+        return np.ascontiguousarray(array[::-1, ::-1, ::-1])[::-1, ::-1, ::-1]
+    if way == "numbers apart":
+        return np.repeat(array, 2, -1)[..., ::2]
+    if way == "unaligned":
+        memory = np.zeros(array.nbytes + 1, np.uint8)
+        moved = memory[1:].view(np.float32).reshape(array.shape)
+        moved[:] = array
+        return moved
+    return array
+
+
+@pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("way", ["as it is", "tokens first", "backwards", "numbers apart", "unaligned"])
+@pytest.mark.parametrize("width", [2, 64, 66])
+@pytest.mark.parametrize("angles", [(1, 1, 5), (2, 1, 5), (2, 3, 5), (1, 1, 1)])
+def test_pairs_are_rotated_wherever_they_are(way: str, width: int, angles: tuple[int, ...]) -> None:
+    pytest.importorskip("numba", reason="the extra `fast` is not installed")
+    from irrun.fast.tokens.rotary import rotate
+
+    generator = np.random.default_rng(width)
+    x = generator.standard_normal((2, 3, 5, width), np.float32)
+    cos, sin = (generator.standard_normal((*angles, width), np.float32) for _ in "cs")
+    half = width // 2
+    turned = np.concatenate([-x[..., half:], x[..., :half]], -1)
+    given = [_moved(array, way) for array in (x, cos, sin)]
+    want = x.astype(np.float64) * cos + turned * sin.astype(np.float64)
+    for out in (None, np.empty_like(x)):
+        np.testing.assert_allclose(rotate(*given, out=out), want, rtol=2e-6, atol=2e-6)
+
+
 @pytest.mark.parametrize("fast", [False, True])
 def test_tokens_attend_to_their_past(fast: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if fast:

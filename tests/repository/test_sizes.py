@@ -61,6 +61,7 @@ LONG_SIGNATURES: Final = {
     "irrun/fast/precision/digits.py _multiply_part": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/precision/i8.py _multiply_part": "machine code: an entry takes only arrays and numbers",
     "irrun/fast/tokens/few_queries.py _attend_to_past": "machine code: an entry takes only arrays and numbers",
+    "irrun/fast/tokens/rotary.py _rotate_rows": "machine code: an entry takes only arrays and numbers",
     "irrun/report/collect.py collect": "to split",
     "tests/kernels/test_matmul.py __call__": "to split",
 }

@@ -158,6 +158,7 @@ def _joined(
         writes=(result,),
         layers=tuple(layer for step in members for layer in step.layers),
         needed={"variables": None},
+        grows=tuple(pair for step in members for pair in step.grows),
         dynamic=False,
         own_inputs=False,
     )

@@ -149,6 +149,7 @@ def _joined(flow: Flow, members: Mapping[int, Step], context: Context) -> Step |
         writes=tuple(writes),
         layers=tuple(layer for step in members.values() for layer in step.layers),
         needed={name: value for step in members.values() for name, value in step.needed.items()},
+        grows=tuple(pair for step in members.values() for pair in step.grows),
         dynamic=False,
         own_inputs=False,
     )

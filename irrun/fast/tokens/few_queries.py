@@ -14,6 +14,7 @@ from irrun.fast.machine.memory import address_of, bytes_at, data_address, row_at
 from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.fast.machine.sharing import share
 from irrun.fast.normalization import weigh
+from irrun.fast.tokens.rotary import rotate_row
 from irrun.opdef import Call
 
 __all__ = ["attend_in_place", "is_told", "mix", "score", "tell_mask", "tell_past", "to_past"]
@@ -273,12 +274,12 @@ def _attend_to_past(
         own = past + b * past_batch + g * past_group
         theirs = values + b * values_batch + g * values_group
         cosine, sine = cosines + b * apart, sines + b * apart
-        _rotate(key + 4 * width * group, cosine, sine, own + 4 * width * (keys - 1), width, _ONE)
+        rotate_row(key + 4 * width * group, cosine, sine, own + 4 * width * (keys - 1), width, _ONE)
         new, given = row_at(theirs + 4 * wide * (keys - 1), wide), row_at(value + 4 * wide * group, wide)
         for i in range(wide):
             new[i] = given[i]
         for h in range(g * rows, (g + 1) * rows):
-            _rotate(query + 4 * width * (b * heads + h), cosine, sine, address_of(turned), width, scale)
+            rotate_row(query + 4 * width * (b * heads + h), cosine, sine, address_of(turned), width, scale)
             score(address_of(turned), own, 4 * width, width, keys, of)
             seen = mask + b * mask_batch + h * mask_head
             if columns > 0:
@@ -289,18 +290,6 @@ def _attend_to_past(
             for s in range(keys):
                 weights[s] *= factor
             mix(of, keys, theirs, 4 * wide, wide, out + 4 * wide * (b * heads + h))
-
-
-@contracted
-def _rotate(x: int, cosines: int, sines: int, out: int, width: int, factor: np.float32) -> None:
-    """Rotate the pairs of numbers of both halves of a row (see ``kernels.attention.rotated``), times ``factor``."""
-    half = width // 2
-    low, high = row_at(x, half), row_at(x + 4 * half, half)
-    for i in range(half):
-        row_at(out, half)[i] = (low[i] * row_at(cosines, half)[i] - high[i] * row_at(sines, half)[i]) * factor
-    cosines, sines, out = cosines + 4 * half, sines + 4 * half, out + 4 * half
-    for i in range(half):
-        row_at(out, half)[i] = (high[i] * row_at(cosines, half)[i] + low[i] * row_at(sines, half)[i]) * factor
 
 
 @contracted
