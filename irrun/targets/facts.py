@@ -19,7 +19,7 @@ from irrun.ir.parse import Parsed
 from irrun.model import Layer, Model
 from irrun.opdef import Attribute, Op, Value
 from irrun.targets import graph
-from irrun.targets.relations import differ, of_operation
+from irrun.targets.relations import of_operation
 from irrun.types import UNKNOWN_RANK, Dim, ElementType, PartialShape
 
 __all__ = ["Facts", "facts"]
@@ -30,6 +30,10 @@ _MAX_PAIRED: Final = 4
 """The most inputs of a layer that are compared with each other."""
 _MAX_TEXT: Final = 24
 """The most characters of an attribute in a fact. Longer texts are lists and formulas."""
+_COMMON: Final = {"bf16", *(f"{kind}{bits}" for kind in "fiu" for bits in (8, 16, 32, 64))}
+"""The element types that readers take in most layers, whatever the page of the operation says."""
+_RARE: Final = ("f4e2m1", "f8e4m3", "f8e5m2", "f8e8m0", "nf4", "u2")
+"""The element types that plugins since 2025 move, and compute with in few kernels."""
 _OUTSIDE: Final = "bf16"
 """The element type that some releases compute with in bodies alone."""
 _USUAL_RANK: Final = 5
@@ -147,8 +151,8 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
             sentences.add(_code(refused.code, refused.label))
         if not body and f"an input is {_OUTSIDE}" in sentences:
             sentences.add(f"an input is {_OUTSIDE} outside of bodies")
-        if layer.type.lower() == "assign" and not graph.reads_its_variable(model, layer):
-            sentences.add("no ReadValue before it has its variable_id")
+        if layer.type.lower() == "assign":
+            sentences.update(graph.of_variable(model, layer, trace.values))
         if body:
             sentences.add(f"it is in the body of {body}")
         blocks = _blocks(found) or refused is not None
@@ -204,6 +208,12 @@ def _of_ports(
     known = [value for value in inputs if value is not None]
     if known and all(value.shape.is_static for value in known):
         yield "its inputs have known shapes"
+        if all(_size(value.shape) for value in known):
+            yield "its inputs have known shapes, and none is empty"
+    if known and all(value.type.name in _COMMON for value in known):
+        yield "its inputs have common types of numbers"
+    if any(value.type.name in _RARE for value in known):
+        yield "an input is f8, f4, nf4 or u2"
     if len({str(value.shape) for value in known}) > 1:
         yield "its inputs differ in shape"
     if len({value.shape.rank for value in known}) > 1:
@@ -218,8 +228,6 @@ def _of_ports(
         yield from graph.of_weights(model, layer, values, is_transposed=getattr(op, "transpose_b", False))
     if layer.type in ("MatMul", "ScaledDotProductAttention") and graph.attends_in_two_types(model, layer, fed):
         yield "it ends an attention at an input or an output of the model"
-    if inputs and inputs[0] is not None and outputs:
-        yield from _of_dims(inputs[0].shape, outputs[0].shape)
     for kind, ports in (("input", inputs), ("output", outputs)):
         for position, value in enumerate(ports[:_MAX_PORTS]):
             if value is None:
@@ -239,14 +247,6 @@ def _unknown_if_empty(value: Value) -> Value:
     if all(dim.value != 0 for dim in dims):
         return value
     return value.reshaped([Dim.unknown() if dim.value == 0 else dim for dim in dims])
-
-
-def _of_dims(before: PartialShape, after: PartialShape) -> Iterator[str]:
-    """Yield whether a layer changes the batch or the channels of an image."""
-    if before.dims is not None and after.dims is not None and len(before.dims) == len(after.dims) > _SPATIAL:
-        for axis in range(_SPATIAL):
-            if differ(before.dims[axis], after.dims[axis]):
-                yield f"output 0 has another dim {axis} than input 0"
 
 
 def _outputs(layer: Layer, op: Op | None, inputs: Sequence[Value | None], values: Values) -> list[Value]:
@@ -296,8 +296,8 @@ def _of_value(type: ElementType, shape: PartialShape) -> Iterator[str]:
         yield "has unknown rank"
         return
     yield f"has rank {len(shape.dims)}"
-    if _size(shape) == 1:
-        yield "has one element"
+    if (size := _size(shape)) is not None and size > 0:
+        yield "has one element" if size == 1 else "has several elements"
     if len(shape.dims) > _USUAL_RANK:
         yield f"has more than {_USUAL_RANK} dims"
     if any(not dim.is_static for dim in shape.dims):
@@ -312,6 +312,7 @@ def _of_value(type: ElementType, shape: PartialShape) -> Iterator[str]:
             yield "has an unknown dim 1"
     if any(dim.is_static and dim.value == 0 for dim in shape.dims):
         yield "is empty"
+        yield from (f"has a dim {axis} of 0" for axis, dim in enumerate(shape.dims[:_SPATIAL]) if dim.value == 0)
     if any(dim.is_static and dim.value == 1 for dim in shape.dims):
         yield "has a dim 1"
     elif shape.dims and shape.is_static:
@@ -350,6 +351,10 @@ def _of_attributes(layer: Layer, cls: type[Op] | None, op: Op | None) -> Iterato
             yield "its attributes differ in length"
         for name, value in values.items():
             yield from _of_numbers(name, value)
+        for attribute in type(op).attributes.values():
+            is_optional = attribute.default is not None and not attribute.required
+            if is_optional and values[attribute.name] != attribute.default:
+                yield f"{attribute.name} is not its default"
 
 
 def _is_valid(attribute: Attribute, text: str) -> bool:

@@ -14,9 +14,9 @@ __all__ = [
     "compressed",
     "fed_by_inputs",
     "follower",
+    "of_variable",
     "of_weights",
     "reached",
-    "reads_its_variable",
 ]
 
 _USUAL_BITS: Final = 8
@@ -29,11 +29,16 @@ _IN_BF16: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBack
 """Layers that OpenVINO computes in bf16 even near an output, where it has f32 otherwise."""
 
 
-def reads_its_variable(model: Model, assign: Layer) -> bool:
-    """Return whether an Assign depends on a ReadValue of its variable."""
-    before = [model.layers[id] for id in model.before([assign.id])]
-    ids = {layer.attributes.get("variable_id") for layer in before if layer.type.lower() == "readvalue"}
-    return assign.attributes.get("variable_id") in ids
+def of_variable(model: Model, assign: Layer, values: Values) -> Iterator[str]:
+    """Yield whether an Assign depends on no ReadValue of its variable, or stores what the variable does not hold."""
+    name, before = assign.attributes.get("variable_id"), model.before([assign.id])
+    reads = [at.id for at in model.layers.values() if at.type.lower() == "readvalue"]
+    reads = [id for id in reads if model.layers[id].attributes.get("variable_id") == name]
+    if not before.intersection(reads):
+        yield "no ReadValue before it has its variable_id"
+    held, stored = [values.get((id, 0)) for id in reads], [values.get(at) for at in model.feeds[assign.id] if at]
+    if any(a is not None and b is not None and a.shape.meet(b.shape) is None for a in held for b in stored):
+        yield "its variable has another shape than its input"
 
 
 def reached(model: Model) -> list[Layer]:

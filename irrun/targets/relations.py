@@ -47,7 +47,7 @@ def of_operation(layer: Layer, op: Op | None, inputs: Sequence[Value | None], fo
         yield from _of_dims(inputs[:_MAX_COMPARED])
     if layer.attributes.get("auto_broadcast") == "pdpd":
         for to, placed in _PLACED.get(layer.type, ((0, 1),)):
-            yield from _of_pdpd(op, values, to, placed)
+            yield from _of_pdpd(layer, op, values, to, placed)
     if layer.type == "PriorBoxClustered" and len(layer.attributes.keys() & {"width", "height"}) == 1:
         yield "it has width or height alone"
     if layer.type == "GroupConvolution" and follower not in _SLOW:
@@ -71,18 +71,25 @@ def _of_dims(inputs: Sequence[Value | None]) -> Iterator[str]:
                     yield f"inputs {i} and {j} differ in dim {axis}"
 
 
-def _of_pdpd(op: Op | None, values: Sequence[Value | None], to: int, placed: int) -> Iterator[str]:
-    """Yield where the dims of an input are, which the attribute axis places among those of another."""
-    ranks = [None if value is None else value.shape.rank for value in (values[to], values[placed])]
-    axis = getattr(op, "axis", None)
-    if axis is None or ranks[0] is None or ranks[1] is None:
+def _of_pdpd(layer: Layer, op: Op | None, values: Sequence[Value | None], to: int, placed: int) -> Iterator[str]:
+    """Yield where the dims of an input are, which the attribute axis places among those of another.
+
+    Releases take axis 0 if the attribute is missing, and look for dims that do not broadcast there.
+    """
+    dims, less, axis = _dims(values[to]), _dims(values[placed]), getattr(op, "axis", None)
+    if axis is None or dims is None or less is None:
         return
-    if axis >= 0 and axis + ranks[1] > ranks[0]:
+    if axis >= 0 and axis + len(less) > len(dims):
         yield f"axis places input {placed} beyond the last dim of input {to}"
-    if axis >= 0 and ranks[1] < ranks[0]:
+    if axis >= 0 and len(less) < len(dims):
         yield f"axis places the fewer dims of input {placed}"
-        if axis + ranks[1] != ranks[0]:
+        if axis + len(less) != len(dims):
             yield f"input {placed} is not aligned with the last dims of input {to}"
+    if "auto_broadcast.auto_broadcast_axis" not in layer.attributes:
+        axis = 0
+    pairs = zip(dims[len(dims) - len(less) if axis == -1 else axis :], less)
+    if len(less) <= len(dims) and any(differ(a, b) and 1 not in (a.value, b.value) for a, b in pairs):
+        yield f"input {placed} does not broadcast to input {to} from the axis on"
 
 
 def _of_depthwise(op: Op | None, values: Sequence[Value | None]) -> Iterator[str]:
@@ -144,11 +151,6 @@ def _of_gathering(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
         yield "its inputs differ in a batch dim"
 
 
-def _of_detections(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    if getattr(op, "decrease_label_id", False) and getattr(op, "background_label_id", 0):
-        yield "it decreases labels, and that of the background is not 0"
-
-
 def _of_interpolation(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     """Yield whether an axis is resized that the plugin takes for the batch or the channels of an image.
 
@@ -178,11 +180,6 @@ def _of_interpolation(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
         yield "it resizes axis 0 of 4, or axis 0 or 1 of 5"
     elif resized & {0, 1}:
         yield "it resizes axis 1 of 4, or axis 0 or 1 of 3"
-
-
-def _of_generation(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    if getattr(op, "nms_eta", 1) != 1:
-        yield "nms_eta is not 1"
 
 
 def _of_average(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -267,9 +264,7 @@ _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[s
     "ScatterNDUpdate": _of_updates,
     "LRN": _of_norm,
     "GatherND": _of_gathering,
-    "DetectionOutput": _of_detections,
     "Interpolate": _of_interpolation,
-    "GenerateProposals": _of_generation,
     "AvgPool": _of_average,
     **dict.fromkeys(("RNNCell", "GRUCell", "LSTMCell", "RNNSequence", "GRUSequence", "LSTMSequence"), _of_cell),
     "MatMul": _of_product,

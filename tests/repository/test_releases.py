@@ -135,6 +135,25 @@ def test_a_known_rule_is_dropped_in_releases_beside_those_that_contradict_it() -
     assert rule["releases"] == [["2022.1", "2023.0"]]
 
 
+def test_a_known_rule_gets_a_sentence_that_ends_its_contradictions() -> None:
+    known = {"operation": "Abs", "facts": ["an input is u3"], "releases": [["2022.1", "2024.0"]], "models": 9}
+    refused = [_sample([_row("Abs-1", "an input is u3", "none is empty", f"axis={n}")], 1, 1, 1) for n in range(2)]
+    loaded = [_sample([_row("Abs-1", "an input is u3", "axis=0")], 0, 0, 0)]
+    (rule,) = learn([*refused, *loaded], RELEASES, [known])
+    assert rule["facts"] == ["an input is u3", "none is empty"]
+    assert learn([refused[0], *loaded], RELEASES, [known])[0]["facts"] == ["an input is u3"]
+
+
+def test_a_refusal_that_a_rule_explains_says_nothing_about_an_error() -> None:
+    known = {"operation": "Parameter", "facts": ["an output is u3"], "releases": [["2022.1", "2024.0"]], "models": 9}
+    error = _row("Abs-1", "irrun reports IR301", blocks=True)
+    loaded = _sample([_row("Parameter-1", "an output is f32"), error], 0, 0, 0)
+    refused = _sample([_row("Parameter-1", "an output is u3"), error], 1, 1, 1)
+    excuse = {"operation": "Abs", "facts": ["irrun reports IR301"]}
+    assert [rule for rule in learn([loaded, refused], RELEASES, [known]) if rule.items() >= excuse.items()]
+    assert not [rule for rule in learn([loaded, refused], RELEASES) if rule.items() >= excuse.items()]
+
+
 def test_exceptions_of_known_rules_stay_until_answers_follow_the_rule() -> None:
     known = {"operation": "", "facts": ["an input is u3"], "releases": [["2022.1", "2024.0"]], "models": 9}
     types = ("Abs", "Neg", "Exp")
@@ -176,9 +195,22 @@ def test_a_sweep_changes_the_shapes_of_inputs_and_whether_they_are_constant() ->
     assert shape is not None
     for other in ("", "...", ",".join("?" * len(shape[1].split(",")))):
         assert case.xml.replace(shape[0], f'shape="{other}"', 1) in [swept.xml for swept in changed]
-    (fixed,) = [swept for swept in changed if 'type="Const"' in swept.xml]
+    fixed = next(swept for swept in changed if 'type="Const"' in swept.xml)
     assert fixed.bin.startswith(case.bin)
     assert f'size="{len(fixed.bin) - len(case.bin)}"' in fixed.xml
+
+
+def test_a_sweep_changes_one_input_alone_and_the_type_and_the_rank_of_a_constant() -> None:
+    gathers = (case for case in read_suite().cases if case.operation == "Gather-8" and case.verdict == "values")
+    case = next(case for case in gathers if case.xml.count('type="Const"') == 1)
+    xmls = [swept.xml for swept in sweep([case], random.Random(0))]
+    shapes = [re.findall(r'type="Parameter"[^>]*>\s*<data [^>]*shape="([^"]*)"', xml) for xml in [case.xml, *xmls]]
+    given = shapes[0]
+    assert len(given) == 1 or ["", *given[1:]] in shapes
+    constants = [re.findall(r'type="Const"[^>]*>\s*<data element_type="(\w+)" shape="([^"]*)"', xml) for xml in xmls]
+    ((type, shape),) = re.findall(r'type="Const"[^>]*>\s*<data element_type="(\w+)" shape="([^"]*)"', case.xml)
+    assert {kind for of in constants for kind, other in of if other == shape} >= {"i16", "i32", "i64", "u8"}
+    assert (type, ",".join(filter(None, ["1", shape]))) in {pair for of in constants for pair in of}
 
 
 def _release(folder: Path, version: str, *, loads: str) -> None:

@@ -33,8 +33,8 @@ ALONE = "it has width or height alone"
 WIDE = "each channel has a window of 15 rows and columns or more, and no Sigmoid or Tanh behind it"
 BATCHES = "its inputs differ in a batch dim"
 WINDOW = "a window fits into its padding"
-LABELS = "it decreases labels, and that of the background is not 0"
-ETA = "nms_eta is not 1"
+LABELS, ETA = "background_label_id is not its default", "nms_eta is not its default"
+APART = "input 1 does not broadcast to input 0 from the axis on"
 AXIS, AXES = "an input names the axis that it removes", "an input names the axes that it removes"
 ROWS = "input 0 has fewer than 5 rows"
 ATTENTION = "it ends an attention at an input or an output of the model"
@@ -53,7 +53,10 @@ CASES = [
     ("Add", ["2,3,4", "3"], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {ALIGNED, PLACED}),
     ("Add", ["2,3,4", "3,4"], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {PLACED}),
     ("Add", ["3", "1,3"], PDPD, set()),
-    ("Add", ["2,3", "2,3"], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {BEYOND}),
+    ("Add", ["2,3,4", "4"], PDPD, {APART}),
+    ("Add", ["2,3,4", "2"], PDPD, set()),
+    ("Add", ["2,3,4", "3"], {**PDPD, "auto_broadcast.auto_broadcast_axis": "-1"}, {APART}),
+    ("Add", ["2,3", "2,3"], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {BEYOND, APART}),
     ("Select", ["3,4", "2,3,4,5", "3,4"], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {CHOSEN}),
     ("Select", ["4,5", "2,3,4,5", "4,5"], PDPD, set()),
     ("Squeeze", ["2,1", [0]], {}, {LONG}),
@@ -115,7 +118,7 @@ CASES = [
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "4,3"], {"causal": "false"}, {MASK}),
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "3,4"], {"causal": "false"}, set()),
 ]
-ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, MASK, CHOSEN, RESIZED, MOVED, BATCHES, WINDOW, LABELS, ETA, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS}  # fmt: skip
+ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, MASK, CHOSEN, RESIZED, MOVED, BATCHES, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS}  # fmt: skip
 OPSETS = {"GatherND": 8, "DetectionOutput": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15}  # fmt: skip
 
 

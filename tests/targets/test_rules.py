@@ -16,6 +16,9 @@ from irrun.targets.releases import table
 from irrun.targets.rules import Rule, excused, reasons
 from nets import Net
 
+SEVERAL, COMMON = "input 0 has several elements", "its inputs have common types of numbers"
+NONE_EMPTY, RARE = "its inputs have known shapes, and none is empty", "an input is f8, f4, nf4 or u2"
+
 
 def _abs(tmp_path: Path, precision: str, type: str, shape: str) -> Path:
     net = Net()
@@ -156,6 +159,38 @@ def test_facts_about_inputs_together(tmp_path: Path) -> None:
     assert "inputs 1 and 2 differ in size" in found["roll"].sentences
     assert "inputs 1 and 2 differ in type" not in found["roll"].sentences
     assert "its mask does not end with the numbers of queries and keys" in found["seen"].sentences
+
+
+@pytest.mark.parametrize(
+    ("type", "shape", "wanted"),
+    [
+        ("f32", "2,3", {SEVERAL, NONE_EMPTY, COMMON}),
+        ("i16", "2,0", {"input 0 has a dim 1 of 0", COMMON}),
+        ("bf16", "?,3", {COMMON}),
+        ("boolean", "1", {NONE_EMPTY}),
+        ("f8e5m2", "0,2", {"input 0 has a dim 0 of 0", RARE}),
+        ("u2", "", {NONE_EMPTY, RARE}),
+    ],
+)
+def test_facts_about_types_and_elements(tmp_path: Path, type: str, shape: str, wanted: set[str]) -> None:
+    net = Net()
+    net.result(net.add("Abs", [net.parameter(type, shape)], [("FP32", "...")], name="y"))
+    parsed = load(net.save(tmp_path))
+    (found,) = (f for f in facts(parsed, *examine(parsed)) if f.layer is not None and f.layer.name == "y")
+    zeros = {f"input 0 has a dim {axis} of 0" for axis in range(3)}
+    assert found.sentences & {SEVERAL, NONE_EMPTY, COMMON, RARE, *zeros} == wanted
+
+
+@pytest.mark.parametrize(("stored", "differs"), [("2", False), ("?", False), ("3", True), ("2,2", True)])
+def test_a_variable_of_another_shape(tmp_path: Path, stored: str, differs: bool) -> None:
+    net = Net()
+    options = {"variable_id": "v", "variable_type": "f32", "variable_shape": "2"}
+    start = net.const("f32", "2", bytes(8))
+    net.result(net.add("ReadValue", [start], [("FP32", "2")], name="read", opset="opset6", **options))
+    net.add("Assign", [net.parameter("f32", stored)], [], name="write", opset="opset6", variable_id="v")
+    parsed = load(net.save(tmp_path))
+    (found,) = (f for f in facts(parsed, *examine(parsed)) if f.layer is not None and f.layer.name == "write")
+    assert ("its variable has another shape than its input" in found.sentences) is differs
 
 
 def test_facts_about_weights_of_few_bits(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from irrun.types import ELEMENT_TYPES
+
 __all__ = ["BESIDE", "NOISE", "Found", "chance", "is_about_attributes", "least", "names_attribute", "trust"]
 
 NOISE: Final = 0.04
@@ -59,9 +61,11 @@ _USUAL: Final = (
     " int of 64 bits",
     " boolean",
 )
+_TYPES: Final = (*_USUAL, " bits", *(f" {name}" for name in ELEMENT_TYPES))
+"""How a sentence about an element type ends."""
 _NUMBER: Final = re.compile(r" is -?\d\S*$|=.*\d\"$")
 _TRUSTED: Final[Mapping[str, float]] = {
-    "unknown rank": 1.0, "unknown": 0.8, "irrun reports": 1.0, " is empty": 0.6, "its mask": 0.9, "another dim": 0.8, "an input is": 1.0, "an output is": 1.0, "the file": 1.0, "no valid text": 1.0,
+    "its default": 0.7, "f8, f4": 0.9, "its variable": 1.0, " of 0": 0.8, "several elements": 0.5, "from the axis on": 1.0, "common types": 0.9, "none is empty": 0.9, "unknown rank": 1.0, "unknown": 0.8, "irrun reports": 1.0, " is empty": 0.6, "its mask": 0.9, "an input is": 1.0, "an output is": 1.0, "the file": 1.0, "no valid text": 1.0,
     "an axis to": 1.0, "a label": 0.9, "a subscript": 0.9, "its updates": 0.9, "its axes": 0.9, "the usual": 0.9, "not aligned": 0.9, "axis places": 0.9, "layers read": 0.8,
     " constant": 0.8, "differ in length": 0.9, "differ in size": 0.6, "differ in": 0.86, "not connected": 0.8, "its weights": 0.9, "an attention": 0.9, "input names": 0.9, "has a dim 1": 0.5, "has no dim 1": 0.5, "one element": 0.5, "more than": 0.9, " has rank": 0.6, " numbers": 0.6, " inputs": 0.6,
     "=": 0.8, " is ": 0.9,
@@ -72,11 +76,15 @@ def trust(word: str, *, blocks: bool) -> float:
     """Return how far a sentence can be trusted beyond its models: types and unknown shapes more than numbers."""
     if blocks and word.startswith("it has no attribute"):
         return 1.0
-    if blocks and word.endswith("has a negative number"):  # that is what the error is about
+    if blocks and (word.endswith("has a negative number") or _names_type(word)):  # that is what the error is about
         return 0.9
     if word.endswith(_USUAL) or _NUMBER.search(word):  # most layers have these types, and any has some number
         return 0.6
     return next((value for part, value in _TRUSTED.items() if part in word), 0.7)
+
+
+def _names_type(word: str) -> bool:
+    return " is " in word and word.endswith(_TYPES)
 
 
 def names_attribute(word: str) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from releases.evidence import BESIDE, NOISE, Found, chance, is_about_attributes, least, names_attribute, trust
-from releases.seeds import explain
+from releases.seeds import MOST_WORDS, explain
 
 __all__ = ["Row", "Sample", "learn"]
 
@@ -36,6 +36,8 @@ _ENDS: Final = ("Parameter", "Const", "Result")
 """Operations of layers that a model of one operation has beside it."""
 _PARTICULAR: Final = 2
 """The first level whose rules are about one type of operation."""
+_RIGHT: Final = 2
+"""The fewest models in which a known rule must be right, so that a sentence is added to it."""
 _ROUNDS: Final = ((1, (0, 1)), (1, (2,)), (2, (1,)))
 """The general rules: how many sentences they have, and the levels of the operations that they are about, in order."""
 
@@ -77,8 +79,8 @@ def learn(
     """Return the rules as rows of ``refusals`` in the table, in the order in which they were found.
 
     The rules with ``loads`` come first: the errors that irrun reports and releases do not. The same method finds them,
-    with refused and loaded models exchanged. The ``known`` rules, rows of an earlier table, come before new ones, in
-    the releases in which no answer contradicts them.
+    with refused and loaded models exchanged. A refusal that a rule explains says nothing about an error. The ``known``
+    rules, rows of an earlier table, come before new ones, in the releases in which no answer contradicts them.
     """
     answers = np.stack([s.answers for s in samples])
     blocking = np.array([s.blocking for s in samples])[:, None]
@@ -88,12 +90,32 @@ def learn(
     asked |= ~asked.any(axis=0)  # a release that was never asked answers as those beside it do
     excuses = [{**rule, "loads": True} for rule in known if rule.get("loads")]
     others = [rule for rule in known if not rule.get("loads")]
-    against = refused & (blocking == 1)
+    refusals = [*_cover(samples, refused & (blocking == 0), loaded, loaded & asked, releases, others, blocks=False)]
+    against = refused & (blocking == 1) & ~_known_reasons(samples, refusals, releases)
     found = _cover(samples, loaded & (blocking > 0), against, against & asked, releases, excuses, blocks=True)
-    return [
-        *({**rule, "loads": True} for rule in found),
-        *_cover(samples, refused & (blocking == 0), loaded, loaded & asked, releases, others, blocks=False),
-    ]
+    return [*({**rule, "loads": True} for rule in found), *refusals]
+
+
+def _known_reasons(
+    samples: Sequence[Sample], refusals: Sequence[Mapping[str, Any]], releases: Sequence[str]
+) -> np.ndarray:
+    """Return which refusals a rule explains, so that they are no reason to believe an error of irrun."""
+    of: dict[str, list[tuple[set[str], set[str], np.ndarray]]] = {}
+    for rule in refusals:
+        holds = np.zeros(len(releases), bool)
+        for first, last in rule["releases"]:
+            holds[releases.index(first) : releases.index(last) + 1] = True
+        of.setdefault(rule["operation"], []).append((set(rule["facts"]), set(rule.get("except", ())), holds))
+    found = np.zeros((len(samples), len(releases)), bool)
+    for at, sample in enumerate(samples):
+        if sample.blocking == 1:
+            for row in sample.layers:
+                sentences = {s for s in row.sentences if not (row.blocks and s.startswith(("output ", "an output ")))}
+                for name in ("", *row.operations):
+                    for words, exceptions, holds in of.get(name, ()):
+                        if words <= sentences and not exceptions.intersection(row.operations):
+                            found[at] |= holds
+    return found
 
 
 def _cover(
@@ -143,6 +165,7 @@ def _kept(
 
     Its exceptions are those that answers confirm, and those about which there are none.
     """
+    rule = _narrowed(rule, rows, explained, against, releases)
     words = set(rule["facts"])
     every = [(n, may, type) for n, type, of, may in rows if words <= of]
     followed = {type for n, may, type in every if may and explained[n].any()}
@@ -163,6 +186,25 @@ def _kept(
     left[np.array(blamed, int)[:, None], np.flatnonzero(holds)] = False
     found = Found(rule["facts"], sorted(exceptions), holds, np.ones_like(holds), int(for_it.max(initial=0)))
     return _row(rule["operation"], found._replace(evidence=max(found.evidence, rule["models"])), releases)
+
+
+def _narrowed(
+    rule: Mapping[str, Any], rows: _Rows, explained: np.ndarray, against: np.ndarray, releases: Sequence[str]
+) -> Mapping[str, Any]:
+    """Return a known rule with one sentence more if that ends all contradictions, and holds where the rule is right."""
+    words, at = set(rule["facts"]), np.zeros(len(releases), bool)
+    for first, last in rule["releases"]:
+        at[releases.index(first) : releases.index(last) + 1] = True
+    fitting = [(n, of, may) for n, type, of, may in rows if words <= of and type not in rule.get("except", ())]
+    wrong = [of for n, of, _ in fitting if against[n][at].any()]
+    right = [of for n, of, may in fitting if may and explained[n][at].any()]
+    if not wrong or len(right) < _RIGHT or len(words) >= MOST_WORDS:
+        return rule
+    added = set.intersection(*map(set, right)) - set().union(*wrong)
+    if not added:
+        return rule
+    best = max(sorted(added), key=lambda word: trust(word, blocks=rule.get("loads", False)))
+    return {**rule, "facts": [*rule["facts"], best]}
 
 
 def _followed(follows: np.ndarray, seen: np.ndarray) -> np.ndarray:

@@ -15,9 +15,10 @@ import numpy as np
 
 from releases.evidence import BESIDE, NOISE, Found, chance, is_about_attributes, least, names_attribute, trust
 
-__all__ = ["explain"]
+__all__ = ["MOST_WORDS", "explain"]
 
-_MOST_WORDS: Final = 3
+MOST_WORDS: Final = 3
+"""The most sentences of a rule."""
 _MOST_ROWS: Final = 3_000
 """Above this many different layers, an operation gets rules of two sentences at most: Parameter is in every model."""
 _SUBJECTS: Final = (
@@ -29,7 +30,7 @@ _SUBJECTS: Final = (
     (re.compile(r"^(input \d+) (?:is (?:not )?(?:constant|connected)|has unknown contents)$"), "kind"),
     (re.compile(r"^(input \d+) (?:is -?[\d.]|is -?inf|is nan|has a negative|has a zero)"), "contents"),
     (re.compile(r"^(input) \d+ "), "shape"),
-    (re.compile(r"^(?:it has (?:no|the) attribute )?(\w+)(?:=| has | no |$)"), "attribute"),
+    (re.compile(r"^(?:it has (?:no|the) attribute )?(\w+)(?:=| has | no | is not its |$)"), "attribute"),
 )
 """What a sentence is about. The first kind follows from the others."""
 
@@ -113,7 +114,7 @@ class _Layers:
         """Return the best rule with the fewest sentences that explains a layer: their places, and the rule."""
         words = self._different(seed)
         is_sharp = self._is_sharp(seed)
-        most = _MOST_WORDS if len(self.has) <= _MOST_ROWS else _MOST_WORDS - 1
+        most = MOST_WORDS if len(self.has) <= _MOST_ROWS else MOST_WORDS - 1
         for size in range(1, most + 1):
             tuples = np.array([*combinations(words, size)], int).reshape(-1, size)
             if self.blocks:  # such a rule names the error
