@@ -136,7 +136,7 @@ def test_a_known_rule_is_dropped_in_releases_beside_those_that_contradict_it() -
 
 
 def test_a_known_rule_gets_a_sentence_that_ends_its_contradictions() -> None:
-    known = {"operation": "Abs", "facts": ["an input is u3"], "releases": [["2022.1", "2024.0"]], "models": 9}
+    known = {"operation": "Abs", "facts": ["an input is u3"], "releases": [["2022.1", "2024.0"]], "models": 4}
     refused = [_sample([_row("Abs-1", "an input is u3", "none is empty", f"axis={n}")], 1, 1, 1) for n in range(2)]
     loaded = [_sample([_row("Abs-1", "an input is u3", "axis=0")], 0, 0, 0)]
     (rule,) = learn([*refused, *loaded], RELEASES, [known])

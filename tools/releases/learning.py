@@ -37,7 +37,10 @@ _ENDS: Final = ("Parameter", "Const", "Result")
 _PARTICULAR: Final = 2
 """The first level whose rules are about one type of operation."""
 _RIGHT: Final = 2
-"""The fewest models in which a known rule must be right, so that a sentence is added to it."""
+"""The fewest models in which a known rule must be right, so that a sentence is added to it. The table's models count for
+as many as these at most."""
+_SURE: Final = 0.85
+"""A sentence that is trusted less is not added to a known rule."""
 _ROUNDS: Final = ((1, (0, 1)), (1, (2,)), (2, (1,)))
 """The general rules: how many sentences they have, and the levels of the operations that they are about, in order."""
 
@@ -198,13 +201,12 @@ def _narrowed(
     fitting = [(n, of, may) for n, type, of, may in rows if words <= of and type not in rule.get("except", ())]
     wrong = [of for n, of, _ in fitting if against[n][at].any()]
     right = [of for n, of, may in fitting if may and explained[n][at].any()]
-    if not wrong or len(right) < _RIGHT or len(words) >= MOST_WORDS:
+    if not wrong or len(right) < max(_RIGHT, rule["models"] / _RIGHT) or len(words) >= MOST_WORDS:
         return rule
     added = set.intersection(*map(set, right)) - set().union(*wrong)
-    if not added:
-        return rule
-    best = max(sorted(added), key=lambda word: trust(word, blocks=rule.get("loads", False)))
-    return {**rule, "facts": [*rule["facts"], best]}
+    best = max(sorted(added), key=lambda word: trust(word, blocks=rule.get("loads", False)), default="")
+    is_sure = trust(best, blocks=rule.get("loads", False)) > _SURE
+    return {**rule, "facts": [*rule["facts"], best]} if is_sure else rule
 
 
 def _followed(follows: np.ndarray, seen: np.ndarray) -> np.ndarray:
