@@ -184,7 +184,7 @@ def test_facts_about_types_and_elements(tmp_path: Path, type: str, shape: str, w
 @pytest.mark.parametrize(("stored", "differs"), [("2", False), ("?", False), ("3", True), ("2,2", True)])
 def test_a_variable_of_another_shape(tmp_path: Path, stored: str, differs: bool) -> None:
     net = Net()
-    options = {"variable_id": "v", "variable_type": "f32", "variable_shape": "2"}
+    options: dict[str, Any] = {"variable_id": "v", "variable_type": "f32", "variable_shape": "2"}
     start = net.const("f32", "2", bytes(8))
     net.result(net.add("ReadValue", [start], [("FP32", "2")], name="read", opset="opset6", **options))
     net.add("Assign", [net.parameter("f32", stored)], [], name="write", opset="opset6", variable_id="v")
