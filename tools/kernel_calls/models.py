@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -344,6 +344,20 @@ def _attention(d: Draw) -> Node:
     return b.ScaledDotProductAttention(*some, mask, causal=False)
 
 
+def _rotation(d: Draw) -> Node:
+    """Rotated queries of a prompt."""
+    batch, heads, rows, size = d.size(3), d.size(4), d.size(40), 2 * d.size(35)
+    count = d.one(1, batch)
+    return _rotated(d.input(batch, heads, rows, size), [d.input(count, 1, rows, size) for _ in range(2)], size)
+
+
+def _rotated(x: Node, angles: Sequence[Node], size: int) -> Node:
+    """Rotate pairs of ``size`` numbers by cosines and sines."""
+    high, low = (b.Slice(x, [begin], [end], [1], [3]) for begin, end in ((size // 2, size), (0, size // 2)))
+    turned = b.Concat([b.Multiply(high, np.float32(-1)), low], axis=-1)
+    return b.Add(b.Multiply(x, angles[0]), b.Multiply(turned, angles[1]))
+
+
 def _token(d: Draw) -> Node:
     """A rotated query, whose rotated key and value are appended to those of the past, attends to them."""
     batch, heads, past, size, width = d.size(3), d.size(4), d.size(40), 2 * d.size(35), d.size(70)
@@ -357,14 +371,8 @@ def _token(d: Draw) -> Node:
 
     query, key, value = map(given, (size, size, width))
     angles = [d.input(1, 1, 1, size, dynamic=0) for _ in range(2)]
-
-    def rotated(x: Node) -> Node:
-        high, low = (b.Slice(x, [begin], [end], [1], [3]) for begin, end in ((size // 2, size), (0, size // 2)))
-        turned = b.Concat([b.Multiply(high, np.float32(-1)), low], axis=-1)
-        return b.Add(b.Multiply(x, angles[0]), b.Multiply(turned, angles[1]))
-
     whole: list[Node] = []
-    for name, new in (("key", rotated(key)), ("value", value)):
+    for name, new in (("key", _rotated(key, angles, size)), ("value", value)):
         held = b.ReadValue(
             d.normal(batch, heads, past, size if name == "key" else width), variable_id=name, variable_type="f32",
             variable_shape=[batch, heads, None, size if name == "key" else width], opset=6,
@@ -373,7 +381,7 @@ def _token(d: Draw) -> Node:
         whole.append(b.Concat([chosen, new], axis=2))
         d.sinks.append(b.Assign(whole[-1], variable_id=name))
     mask = d.one([], [d.normal(1, 1, 1, past + 1)], [d.normal(batch, heads, 1, past + 1)])
-    result = b.ScaledDotProductAttention(rotated(query), *whole, *mask, causal=False)
+    result = b.ScaledDotProductAttention(_rotated(query, angles, size), *whole, *mask, causal=False)
     return b.Reshape(b.Transpose(result, [0, 2, 1, 3]), [0, 0, -1], special_zero=True) if is_flat else result
 
 
@@ -429,6 +437,7 @@ MODELS: Final[Mapping[str, Callable[[Draw], Node]]] = {
     "Integers": _integers,
     "Multiply": _outer,
     "PagedAttentionExtension": _paged,
+    "Rotation": _rotation,
     "Rows": _rows,
     "ScaledDotProductAttention": _attention,
     "ScaledDotProductAttention in bf16": _attention,
