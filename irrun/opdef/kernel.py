@@ -148,9 +148,9 @@ class Begin:
     ``first`` takes what ``Kernel.call`` does, and ``spare``, where it leaves what the calls need to know. It returns
     arrays that live as long as the calls, or None if only ``Kernel.call`` gives the results.
 
-    ``again`` does this for several kernels, of which ``first`` did it in a run before. They differ in their
-    ``variables``, which are now ``length`` long, one more than then, but the inputs of the numbers ``reads`` are the
-    same. It takes the inputs of one of them and the ``spare`` memory of all, u8 [n, ``spare_bytes``].
+    ``again`` does the same for n kernels at once, after an earlier run has called ``first`` for each. The kernels read
+    the same arrays at the inputs ``reads``, and each has its own ``variables``, which are now ``length`` long.
+    ``again`` takes the inputs of one kernel, and the ``spare`` memory of all, u8 [n, ``spare_bytes``].
     """
 
     first: Callable[..., tuple[np.ndarray, ...] | None]

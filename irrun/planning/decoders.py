@@ -28,7 +28,7 @@ def recognise_decoders(flow: Flow, context: Context) -> Flow:
 
 
 def append_in_place(flow: Flow, context: Context) -> Flow:
-    """Append keys and values to those of the past in place, in one step: see ``_appending``."""
+    """Let one step append new keys or values to a variable, in place: see ``_appending``."""
     seen = _Seen(flow, context)
     assigns = {(step.reads[0], _variable(step.op)): step for step in flow.steps if step.op.type == "Assign"}
     steps = {flow.made[s.writes[0]]: _appending(flow, seen, s, assigns) for s in flow.steps if s.op.type == "Concat"}
@@ -87,8 +87,8 @@ def _variable(op: Op) -> str | None:
 class Appending:
     """The kernel that appends pieces to the value of the variable ``id``. ``op`` is the Concat.
 
-    ``read``, ``gather`` and ``assign`` are the other steps that it computes. Its inputs are those of ``read``, or else
-    the value of the past; what ``gather`` reads besides; and the pieces.
+    The kernel also computes the steps ``read``, ``gather`` and ``assign``, where these are not None. Its inputs, in
+    order: the inputs of ``read``, or the value of the past; rows and axis of ``gather``; and the pieces.
     """
 
     id: str

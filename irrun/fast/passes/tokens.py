@@ -176,10 +176,10 @@ class _Sizes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """Where the keys or values of the past come from. ``append`` makes room for one more.
+    """Where a step finds the keys or values of the past. ``append`` is the kernel that makes room for one more.
 
-    ``given`` are the numbers of the inputs that the past is read from, among those of the step, and ``chosen`` those of
-    the rows of the batch and of their axis.
+    ``given`` and ``chosen`` are numbers of inputs of the step: ``given`` hold the past or its initial value, ``chosen``
+    the rows of the batch to choose and their axis.
     """
 
     append: Appending
@@ -198,7 +198,7 @@ class _Past:
         It becomes the value of the variable.
         """
         past = self.append.past([arrays[n] for n in self.given], variables)
-        if self.append.gather is not None and not self.takes_all(arrays, len(past)):
+        if self.append.gather is not None and not self.takes_all(arrays, len(past) if past.ndim else 0):
             past = self.append.gather.kernel.call(past, *(arrays[n] for n in self.chosen))
         if past.ndim != 4 or past.dtype != np.float32 or past.shape != (*sizes[:2], past.shape[2], sizes[2]):
             return None
@@ -216,9 +216,9 @@ class _Past:
 class _Token:
     """The steps of a token in one, in their order, and what its call needs.
 
-    ``past`` is that of the keys and of the values. ``rows`` are the slots of query, key and value before the rotation,
-    and of cosines and sines. ``seen`` are the numbers of mask and scale among the inputs, or -1. ``reads`` are the
-    slots of the inputs, and ``result`` that of the output.
+    ``past`` says where the keys are, and where the values. ``rows`` are five slots: query, key and value before the
+    rotation, cosines and sines. ``seen`` are the numbers of mask and scale among the inputs, or -1. ``reads`` are the
+    slots of the inputs, ``result`` is the slot of the output.
     """
 
     members: tuple[Step, ...]
@@ -288,7 +288,7 @@ class _Token:
         return 1 / sqrt(self.sizes.width) if self.seen[1] < 0 else arrays[self.seen[1]].item()
 
     def _mask(self, arrays: Sequence[Any], length: int) -> np.ndarray | None:
-        """Return the mask with four axes, of which the last is contiguous, or None if a call cannot read it."""
+        """Return the mask with four axes, the last one contiguous. Return None if a call cannot read the mask."""
         mask = _NO_MASK if self.seen[0] < 0 else arrays[self.seen[0]]
         if mask.ndim != 4:
             mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
