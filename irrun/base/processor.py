@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
+import sys
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-__all__ = ["adds_bytes_exactly", "has_flag", "processor"]
+__all__ = ["adds_bytes_exactly", "has_flag", "may_use_tiles", "processor"]
 
 _EXACT: Final = {"avx512_vnni", "avx_vnni", "avx_vnni_int8", "amx_int8"}
 """The flags of x86 instructions that add products of 8 bits in 32 bits."""
 _INEXACT: Final = {"SSE41", "AVX", "AVX2", "AVX512_CORE"}
 """The values of oneDNN's variable ``ONEDNN_MAX_CPU_ISA`` that forbid these instructions."""
+
+_ARCH_PRCTL: Final = 158
+"""The number of this call of Linux on x86-64."""
+_REQUEST_PERMISSION: Final = 0x1023
+_TILE_DATA: Final = 18
+"""The part of the state of a thread that the tiles of AMX are."""
 
 
 def processor() -> str:
@@ -36,6 +44,17 @@ def adds_bytes_exactly() -> bool:
 def has_flag(name: str) -> bool:
     """Return whether the system lists an instruction set of the processor, such as ``avx512f``: only Linux does."""
     return name in _fact("flags").split()
+
+
+@cache
+def may_use_tiles() -> bool:
+    """Ask Linux for AMX, the registers of Intel's processors that hold tiles of matrices, and return whether it agrees.
+
+    Linux lets all threads of a process use them at once. Other systems, and Linux before 5.16, have no such call.
+    """
+    if not sys.platform.startswith("linux") or not has_flag("amx_tile"):
+        return False
+    return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0
 
 
 @cache

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from irrun.base.processor import has_flag
+from irrun.base.processor import has_flag, may_use_tiles
 
 __all__ = [
     "PACKAGE",
@@ -41,6 +41,9 @@ _SSE: Final = "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16"
 _V3: Final = f"{_SSE},+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+xsave"
 _V4: Final = f"{_V3},+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl,-prefer-256-bit"
 _V4_FLAGS: Final = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+_BF16: Final = f"{_V4},+avx512vnni,+avx512bf16"
+_BF16_FLAGS: Final = (*_V4_FLAGS, "avx512_vnni", "avx512_bf16")
+_AMX_FLAGS: Final = ("amx_tile", "amx_bf16", "amx_int8")
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,14 @@ class Target:
     features: str
     flags: tuple[str, ...]
 
+    def runs_here(self) -> bool:
+        """Return whether this processor has the features, and this process may use them."""
+        return all(map(has_flag, self.flags)) and ("amx_tile" not in self.flags or may_use_tiles())
+
 
 TARGETS: Final[Mapping[str, Target]] = {
-    "x86-64-v4-bf16": Target("x86-64-v4", f"{_V4},+avx512vnni,+avx512bf16", (*_V4_FLAGS, "avx512_vnni", "avx512_bf16")),
+    "x86-64-v4-amx": Target("x86-64-v4", f"{_BF16},+amx-tile,+amx-bf16,+amx-int8", (*_BF16_FLAGS, *_AMX_FLAGS)),
+    "x86-64-v4-bf16": Target("x86-64-v4", _BF16, _BF16_FLAGS),
     "x86-64-v4-vnni": Target("x86-64-v4", f"{_V4},+avx512vnni", (*_V4_FLAGS, "avx512_vnni")),
     "x86-64-v4": Target("x86-64-v4", _V4, _V4_FLAGS),
     "x86-64-v3": Target("x86-64-v3", _V3, ("avx2", "bmi2", "f16c", "fma")),
@@ -88,7 +96,7 @@ def library() -> Library | None:
         return None
     for name, target in TARGETS.items():
         file = Path(spec.submodule_search_locations[0]) / f"{name}.so"
-        if file.exists() and all(map(has_flag, target.flags)):
+        if file.exists() and target.runs_here():
             code = ctypes.CDLL(str(file))
             return Library(target, code) if hasattr(code, marker()) else None
     return None

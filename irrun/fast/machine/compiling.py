@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import from_dtype, types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.core.compiler import Flags, compile_extra
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
@@ -28,11 +28,15 @@ from irrun.fast.machine.entries import (
     OTHER_TYPES,
     SCALARS,
     ArgumentType,
+    processor,
     target_machine,
 )
 from irrun.fast.machine.structures import BYTE_ORDER, DATA, DTYPE, FLAGS, NDIM, SHAPE, STRIDES, TYPE, TYPE_NUMBER
 
 __all__ = ["compile"]
+
+_SETTINGS: Final[Any] = config
+_SETTINGS.CPU_NAME, _SETTINGS.CPU_FEATURES = processor()  # numba chooses the width of vectors by them
 
 _I8: Final = ir.IntType(8)
 _I32: Final = ir.IntType(32)
@@ -43,7 +47,8 @@ _F64: Final = ir.DoubleType()
 _PREFIX_BYTES: Final = 48
 """Bytes of numba's description of allocated memory, which precedes the memory: see ``_define_allocation``."""
 _ALIGNMENT_BYTES: Final = 64
-"""Of memory that numba's code allocates without asking for an alignment, in bytes."""
+"""Of memory that numba's code allocates, in bytes, where it asks for less: a vector, and a row of a tile, are then in
+one line of the cache."""
 _SCALARS: Final = {"bool": types.boolean, "int": types.int64, "float": types.float64, "float32": types.float32}
 
 
@@ -205,7 +210,9 @@ def _define_allocation(module: ir.Module) -> None:
         made = ir.Function(module, ir.FunctionType(_POINTER, numbers), f"NRT_MemInfo_alloc{kind}")
         builder = ir.IRBuilder(made.append_basic_block())
         size = made.args[0]
-        alignment = builder.zext(made.args[1], _I64) if len(numbers) > 1 else ir.Constant(_I64, _ALIGNMENT_BYTES)
+        asked, alignment = [builder.zext(number, _I64) for number in made.args[1:]], ir.Constant(_I64, _ALIGNMENT_BYTES)
+        for number in asked:
+            alignment = builder.select(builder.icmp_unsigned(">", number, alignment), number, alignment)
         memory = builder.call(allocate, [builder.add(builder.add(size, alignment), ir.Constant(_I64, _PREFIX_BYTES))])
         with builder.if_then(builder.icmp_unsigned("==", memory, ir.Constant(_POINTER, None))):
             builder.ret(ir.Constant(_POINTER, None))

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from irrun.base.processor import may_use_tiles
 from irrun.fast.machine import ahead
 from irrun.fast.machine.library import binding
 
@@ -60,8 +61,17 @@ def processor() -> tuple[str, str]:
     if (library := ahead.library()) is not None:
         return library.target.cpu, library.target.features
     if features is None:
-        features = binding().get_host_cpu_features().flatten() if name is None else ""
+        features = _own_features() if name is None else ""
     return name or binding().get_host_cpu_name(), features
+
+
+def _own_features() -> str:
+    """Return the features that this process may use."""
+    features = binding().get_host_cpu_features()
+    if not may_use_tiles():
+        features.update((name, False) for name in features if name.startswith("amx"))
+    wide = ",-prefer-256-bit" if features.get("avx512f") else ""  # LLVM would halve the vectors for some of Intel's
+    return features.flatten() + wide
 
 
 def target_machine(*, shared: bool = False) -> Any:

@@ -16,6 +16,7 @@ _LEVELS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     "sse": ("nehalem", "sse4.2", ("avx", "fma", "f16c", "vaes", "vpclmul", "amx", "xop")),
     "avx": ("sandybridge", "avx", (*_BEYOND_AVX2, "avx2", "fma", "f16c", "vaes", "vpclmul")),
     "avx2": ("haswell", "avx2", _BEYOND_AVX2),
+    "avx512bf16": ("cooperlake", "avx512bf16", (*_BEYOND_AVX512, "avx512fp16")),
     "avx512": ("skylake-avx512", "avx512f", (*_BEYOND_AVX512, "avx512bf16", "avx512fp16", "avx512vnni")),
 }
 """By the name of a form: the processor that has it, the feature a machine must have, and how those begin that it must
