@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from irrun.fast.machine.emitting import (
     CACHE_LINE_BYTES,
@@ -35,10 +35,13 @@ __all__ = [
     "Form",
     "Sums",
     "in_rows",
+    "is_half",
     "multiplied",
     "multiply_block",
     "multiply_codes",
+    "row_bytes",
     "unpack_block",
+    "widen_block",
     "widened",
 ]
 
@@ -235,7 +238,7 @@ def multiplied(
         vectors = [vector for place in places for vector in widened(builder, form, place)]
         elements = [repeated(builder, builder.load(builder.gep(begin, [k]), align=4)) for begin in begins]
         added = form.add(builder, elements, vectors, in_rows(sums, count))
-        return [builder.add(address, int64(_row_bytes(form))), *(value for row in added for value in row)]
+        return [builder.add(address, int64(row_bytes(form))), *(value for row in added for value in row)]
 
     _, *sums = looped(builder, depth, 1, [b, *[equal(FLOATS, 0.0)] * (rows * count)], step)
     return in_rows(sums, count)
@@ -246,7 +249,7 @@ def in_rows(values: Sequence[ir.Value], count: int) -> Sums:
     return [values[n : n + count] for n in range(0, len(values), count)]
 
 
-def _row_bytes(form: Form) -> int:
+def row_bytes(form: Form) -> int:
     """Return the bytes of a row of a panel."""
     return VECTORS // form.share * VECTOR * form.bytes
 
@@ -285,12 +288,12 @@ def _codes(
     with cgutils.for_range(builder, groups) as loop:
         group = loop.index
         begin = builder.add(a, builder.mul(builder.mul(group, size), int64(4)))
-        codes = builder.add(b, builder.mul(builder.mul(group, size), int64(_row_bytes(form))))
+        codes = builder.add(b, builder.mul(builder.mul(group, size), int64(row_bytes(form))))
         raw = multiplied(builder, (rows, panels * VECTORS), form, begin, lda, codes, ldb, size)
         first = builder.icmp_signed("==", group, int64(0))
         for panel in range(panels):
             place = builder.add(group, builder.mul(groups, int64(panel)))
-            zeros = widened(builder, zero_form, builder.add(shifts, builder.mul(place, int64(_row_bytes(zero_form)))))
+            zeros = widened(builder, zero_form, builder.add(shifts, builder.mul(place, int64(row_bytes(zero_form)))))
             factors = widened(builder, FORMS["float32"], builder.add(scales, builder.mul(place, int64(4 * WIDTH))))
             for row in range(rows):
                 number = builder.add(group, builder.mul(groups, int64(row)))
@@ -335,13 +338,52 @@ def _unpack(
     places = [int64(4 * VECTOR * n) for n in range(VECTORS)]
     shifts = [builder.load(at(builder, zeros, place, FLOATS), align=4) for place in places]
     factors = [builder.load(at(builder, scales, place, FLOATS), align=4) for place in places]
-    step = int64(_row_bytes(form))
+    step = int64(row_bytes(form))
     with cgutils.for_range(builder, depth) as loop:
         vectors = widened(builder, form, builder.add(b, builder.mul(loop.index, step)))
         row = builder.add(c, builder.mul(loop.index, int64(4 * VECTOR * VECTORS)))
         for place, vector, shift, factor in zip(places, vectors, shifts, factors):
             number = builder.fmul(builder.fsub(vector, shift), factor)
             builder.store(number, at(builder, row, place, FLOATS), align=4)
+
+
+_HALF_BYTES: Final = 2
+
+
+def _widen_block(context: Any, weights: Any, b: Any, c: Any, depth: Any) -> Any:
+    """Store the ``depth`` rows of a panel at the address ``b`` as f32 at ``c``. See ``multiply_block``.
+
+    The panel is one of ``is_half``.
+    """
+    form = FORMS[weights.dtype.name]
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        _, b, c, depth = arguments
+        if form.bytes != _HALF_BYTES:  # nobody calls this
+            return context.get_dummy_value()
+        with cgutils.for_range(builder, depth) as loop:
+            vectors = widened(builder, form, builder.add(b, builder.mul(loop.index, int64(row_bytes(form)))))
+            row = builder.add(c, builder.mul(loop.index, int64(4 * WIDTH)))
+            for n, vector in enumerate(vectors):
+                builder.store(vector, at(builder, row, int64(4 * VECTOR * n), FLOATS), align=4)
+        return context.get_dummy_value()
+
+    return types.void(weights, b, c, depth), generate
+
+
+widen_block: Final[Callable[..., None]] = emitted(_widen_block)
+
+
+def _is_half(context: Any, weights: Any) -> Any:
+    """Return whether panels are of f16 or bf16, which the compiler knows."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        return ir.Constant(ir.IntType(1), int(FORMS[weights.dtype.name].bytes == _HALF_BYTES))
+
+    return types.boolean(weights), generate
+
+
+is_half: Final = cast(Callable[[Any], bool], emitted(_is_half))
 
 
 def widened(builder: Any, form: Form, address: ir.Value) -> list[ir.Value]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from irrun.base.memory import lasting_zeros
-from irrun.fast.block import HALF, WIDTH, multiply_block
+from irrun.fast.block import HALF, WIDTH, is_half, multiply_block, widen_block
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.emitting import CACHE_LINE_BYTES
 from irrun.fast.machine.memory import address_of, data_address, row_at
@@ -43,6 +43,11 @@ MAX_SUMMED_ROWS: Final = 768
 With half as many, a product of depth 768 takes 4 % longer, because it reads its sums again."""
 MAX_CACHED_ROWS: Final = 32 * ROWS
 """Rows of the other matrix that each panel is multiplied with in turn, so that they stay in the second-level cache."""
+
+
+_MIN_WIDENED_ROWS: Final = 10 * ROWS
+"""The fewest rows for which a panel of f16 becomes f32 first. Some processors widen numbers by the unit that multiplies
+them."""
 
 
 def zero_panels(columns: int, depth: int, dtype: type) -> np.ndarray:
@@ -149,6 +154,8 @@ def multiply_panels(
     lda, ldb, ldc = a.strides[0] // 4, panels.strides[0], out.strides[0] // 4
     edge = np.empty((ROWS, WIDTH), np.float32)
     parts = -(-depth // MAX_SUMMED_ROWS)
+    widens = is_half(panels) and rows >= _MIN_WIDENED_ROWS
+    wide = np.empty((-(-depth // parts) if widens else 0, WIDTH), np.float32)
     for part in range(parts):
         begin, end = depth * part // parts, depth * (part + 1) // parts
         adds = keeps or part > 0
@@ -165,6 +172,11 @@ def multiply_panels(
                     # a single row leaves registers for four panels, which are read from memory at the same time
                     multiply_block(1, _FOUR_PANELS, panels, at, lda, b, ldb, c, ldc, end - begin, adds, b, own)
                     width = 4 * WIDTH
+                elif width == WIDTH and widens:
+                    held = address_of(wide)
+                    widen_block(panels, b, held, end - begin)
+                    # the next panel begins so far from this one
+                    multiply_panel(wide, at, lda, held, b + ldb - held, c, ldc, height, end - begin, adds, own)
                 elif width == WIDTH:
                     multiply_panel(panels, at, lda, b, ldb, c, ldc, height, end - begin, adds, own)
                 elif width == WIDTH // 2:
