@@ -17,6 +17,7 @@ from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS, compiled
 from irrun.fast.machine.sharing import share
 from irrun.fast.panels import AS_THEY_ARE, MAX_SUMMED_ROWS, WIDTH, multiply_half, multiply_panel
 from irrun.fast.precision.pairs import GROUP, interleave, round_row
+from irrun.fast.precision.tiles import PAIRS, TILE, TILES, begin_tiles, end_tiles, multiply_rows
 from irrun.fast.tokens.few_queries import attend_in_place
 from irrun.kernels import attention as by_numpy
 from irrun.kernels.blocks import report_in_blocks
@@ -28,7 +29,7 @@ __all__ = ["attention", "offer"]
 _ONE: Final = np.float32(1)
 _ZERO: Final = np.float32(0)
 _HIDDEN: Final = np.float32(-np.inf)
-_MAX_CACHED_QUERIES: Final = 10 * ROWS
+_MAX_CACHED_QUERIES: Final = 4 * TILE if TILES else 10 * ROWS
 """Queries whose weights are in the cache at once."""
 
 
@@ -178,17 +179,20 @@ def _attend(
     """
     panels, tall = -(-keys // WIDTH), min(_MAX_CACHED_QUERIES, queries, last - first)
     columns, wide, words = panels * WIDTH, -(-width // WIDTH), -(-depth // share)
-    held = -(-depth // GROUP) * GROUP // share
+    held, whole = -(-depth // GROUP) * GROUP // share, -(-tall // TILE) * TILE
+    in_tiles = TILES and share == 2
     across = np.zeros((panels, held, WIDTH), form.dtype)
-    values = np.zeros((wide, -(-keys // share), WIDTH), form.dtype)
-    some = np.zeros((max(tall, VECTOR), held), np.float32)
-    weights = np.empty((tall, columns), np.float32)
-    sums = np.empty((tall, wide * WIDTH), np.float32)
+    values = np.zeros((wide, columns // share, WIDTH), form.dtype)
+    some = np.zeros((whole, held), np.float32)
+    weights = np.empty((whole, columns), np.float32)
+    sums = np.empty((whole, wide * WIDTH), np.float32)
     factors, spare = np.empty(tall, np.float32), np.zeros((3, VECTOR), np.float32)
     # what is added to scores: zeros for the keys that a query sees, or its mask, and -Inf for the others
     shown, masks = np.zeros(2 * columns, np.float32), np.empty((tall, columns), np.float32)
     shown[columns:] = _HIDDEN
     masks[:, keys:] = _HIDDEN
+    if in_tiles:
+        begin_tiles()
     for head in range(first // queries, -(-last // queries)):
         begin, end = max(first - head * queries, 0), min(last - head * queries, queries)
         _pack_keys(places[1, head], 4 * steps[1], keys, depth, share, across, some)
@@ -201,19 +205,12 @@ def _attend(
                 a, lda = address_of(some), held
             _fetch_next(places, steps, head, (top, top + high), (depth, width), keys)
             seen = min(keys, top + high) if causal else keys
-            if panels == 1:
+            if panels == 1 and not in_tiles:
                 mask, step = (places[4, head], steps[4]) if len(places) == 5 else (address_of(shown), 0)
                 rows, sees = (mask + 4 * top * step, step), (top + 1 if causal else keys, int(causal), keys)
                 _weigh_few(across, weights, factors, (a, lda, words), rows, sees, scale, high)
             else:
-                for panel in range(-(-seen // WIDTH)):
-                    b, c = address_of(across) + panel * across.strides[0], address_of(weights) + 4 * panel * WIDTH
-                    if seen - panel * WIDTH <= _HALF_COLUMNS:
-                        multiply_half(across, a, lda, b, c, columns, high, words, False, AS_THEY_ARE)
-                    else:
-                        multiply_panel(
-                            across, a, lda, b, across.strides[0], c, columns, high, words, False, AS_THEY_ARE
-                        )
+                _score(across, (a, lda, words), weights, high, seen, in_tiles)
                 if len(places) == 5 and keys % GROUP:
                     for i in range(high if steps[4] else 1):
                         source = places[4, head] + 4 * (top + i) * steps[4]
@@ -230,19 +227,53 @@ def _attend(
                         factors[i] = _ONE / weigh_pairs(place, mask, scale, groups)
                     else:
                         factors[i] = _ONE / weigh_vectors(place, mask, scale, groups)
-            count = -(-seen // share)
-            for start in range(0, count, MAX_SUMMED_ROWS):
-                rows, at = min(MAX_SUMMED_ROWS, count - start), address_of(weights) + 4 * start
-                for panel in range(wide):
-                    b = address_of(values) + panel * values.strides[0] + 4 * start * WIDTH
-                    c, ldc, adds = address_of(sums) + 4 * panel * WIDTH, wide * WIDTH, start > 0
-                    if width - panel * WIDTH <= WIDTH // 2:
-                        multiply_half(values, at, columns, b, c, ldc, high, rows, adds, AS_THEY_ARE)
-                    else:
-                        multiply_panel(values, at, columns, b, 0, c, ldc, high, rows, adds, AS_THEY_ARE)
+            _sum_up(values, weights, sums, high, seen, width, share, in_tiles)
             for i in range(high):
                 place = places[3, head] + 4 * (top + i) * steps[3]
                 _copy(address_of(sums) + 4 * i * wide * WIDTH, place, width, factors[i])
+    if in_tiles:
+        end_tiles()
+
+
+@contracted
+def _score(
+    across: np.ndarray, queries: tuple[int, int, int], weights: np.ndarray, high: int, seen: int, in_tiles: bool
+) -> None:
+    """Fill ``weights`` with the products of ``high`` queries with the first ``seen`` keys: see ``_weigh_few``."""
+    (a, lda, words), columns, size = queries, weights.shape[1], across.strides[0]
+    if in_tiles:
+        b, right = address_of(across), -(-seen // GROUP) * GROUP
+        c, ldc = address_of(weights), 4 * columns
+        multiply_rows(PAIRS, a, 4 * lda, 1, 0, b, size, across.shape[1], c, ldc, high, right)
+        return
+    for panel in range(-(-seen // WIDTH)):
+        b, c = address_of(across) + panel * size, address_of(weights) + 4 * panel * WIDTH
+        if seen - panel * WIDTH <= _HALF_COLUMNS:
+            multiply_half(across, a, lda, b, c, columns, high, words, False, AS_THEY_ARE)
+        else:
+            multiply_panel(across, a, lda, b, size, c, columns, high, words, False, AS_THEY_ARE)
+
+
+@contracted
+def _sum_up(
+    values: np.ndarray, weights: np.ndarray, sums: np.ndarray, high: int, seen: int, width: int, share: int,
+    in_tiles: bool,
+) -> None:  # fmt: skip
+    """Fill ``sums`` with the first ``seen`` values, times the weights of ``high`` queries. A word holds ``share``."""
+    columns, size, wide = weights.shape[1], values.strides[0], sums.shape[1]
+    if in_tiles:
+        a, b, words = address_of(weights), address_of(values), -(-seen // GROUP) * GROUP // share
+        multiply_rows(PAIRS, a, 4 * columns, 1, 0, b, size, words, address_of(sums), 4 * wide, high, width)
+        return
+    count = -(-seen // share)
+    for start in range(0, count, MAX_SUMMED_ROWS):
+        rows, at = min(MAX_SUMMED_ROWS, count - start), address_of(weights) + 4 * start
+        for panel in range(len(values)):
+            b, c = address_of(values) + panel * size + 4 * start * WIDTH, address_of(sums) + 4 * panel * WIDTH
+            if width - panel * WIDTH <= WIDTH // 2:
+                multiply_half(values, at, columns, b, c, wide, high, rows, start > 0, AS_THEY_ARE)
+            else:
+                multiply_panel(values, at, columns, b, 0, c, wide, high, rows, start > 0, AS_THEY_ARE)
 
 
 @contracted

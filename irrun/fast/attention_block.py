@@ -120,24 +120,24 @@ def _weigh(paired: bool) -> Callable[..., Any]:
             row, mask, scale, groups = arguments
             factor = repeated(builder, scale)
 
-            def scaled(index: ir.Value, most: Sequence[ir.Value]) -> list[ir.Value]:
+            def scaled(index: ir.Value) -> list[ir.Value]:
                 offset, found = builder.mul(index, int64(4 * GROUP)), []
-                for n, before in enumerate(most):
-                    place, added = (
-                        at(builder, address, builder.add(offset, int64(4 * VECTOR * n)), FLOATS)
+                for n in (0, VECTOR):
+                    score, added = (
+                        builder.load(at(builder, address, builder.add(offset, int64(4 * n)), FLOATS), align=4)
                         for address in (row, mask)
                     )
-                    score = builder.load(place, align=4)
-                    score = fused(builder, score, factor, builder.load(added, align=4))
-                    builder.store(score, place, align=4)
-                    found.append(_larger(builder, score, before))
+                    found.append(fused(builder, score, factor, added))
                 return found
+
+            def larger(index: ir.Value, most: Sequence[ir.Value]) -> list[ir.Value]:
+                return [_larger(builder, score, before) for score, before in zip(scaled(index), most)]
 
             def weighed(index: ir.Value, totals: Sequence[ir.Value]) -> list[ir.Value]:
                 begin = builder.add(row, builder.mul(index, int64(4 * GROUP)))
                 places = [at(builder, begin, int64(4 * n), FLOATS) for n in (0, VECTOR)]
-                scores = [builder.load(place, align=4) for place in places]
-                weights = [_exponential(builder, builder.fsub(score, greatest)) for score in scores]
+                # to compute a score twice takes less time than to store it
+                weights = [_exponential(builder, builder.fsub(score, greatest)) for score in scaled(index)]
                 if not paired:
                     for weight, place in zip(weights, places):
                         builder.store(weight, place, align=4)
@@ -146,7 +146,7 @@ def _weigh(paired: bool) -> Callable[..., Any]:
                 builder.store(pairs, at(builder, row, builder.mul(index, int64(4 * VECTOR)), INTS), align=4)
                 return [_plus_pairs(builder, totals[0], pairs), totals[1]]
 
-            found = _larger(builder, *looped(builder, groups, 1, [equal(FLOATS, -math.inf)] * 2, scaled))
+            found = _larger(builder, *looped(builder, groups, 1, [equal(FLOATS, -math.inf)] * 2, larger))
             greatest = repeated(builder, _across(builder, "fmax", found, None, "nnan"))
             total = builder.fadd(*looped(builder, groups, 1, [equal(FLOATS, 0.0)] * 2, weighed))
             return _across(builder, "fadd", total, -0.0, "reassoc")

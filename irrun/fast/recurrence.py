@@ -23,7 +23,7 @@ from irrun.fast.panels import AS_THEY_ARE, multiply_panels
 from irrun.fast.precision.bf16 import round_rows
 from irrun.fast.product import packed_matrix
 from irrun.kernels import recurrence as by_numpy
-from irrun.opdef import Kernel, Operands, Request
+from irrun.opdef import Epilogue, Kernel, Operands, Request
 
 __all__ = ["PackedCell", "gru", "gru_linear", "lstm", "offer"]
 
@@ -78,7 +78,7 @@ class PackedCell:
         self, w: np.ndarray, recurrent: Sequence[np.ndarray], b: np.ndarray, steps: Callable[..., None],
         precision: Operands,
     ) -> None:  # fmt: skip
-        self.b, self.rest, self.steps = b[: len(w)], b[len(w) :].copy(), steps
+        self.gates, self.rest, self.steps = Epilogue(np.ascontiguousarray(b[: len(w)])), b[len(w) :].copy(), steps
         self.w = packed_matrix(w.T, False, precision)
         self.recurrent = [packed_matrix(part.T, False, precision) for part in recurrent]
         self.rounds = precision == "bf16"
@@ -95,8 +95,7 @@ class PackedCell:
         batch, time, size = x.shape
         projected = np.empty((batch, time, self.w.columns), np.float32)
         rows = projected.reshape(batch * time, self.w.columns)
-        self.w.multiply(np.ascontiguousarray(x).reshape(batch * time, size), rows)
-        rows += self.b
+        self.w.multiply(np.ascontiguousarray(x).reshape(batch * time, size), rows, epilogue=self.gates)
         held = np.ascontiguousarray(np.stack(states))  # stack keeps the order of Fortran
         hidden = y if y.flags.c_contiguous else np.empty(y.shape, np.float32)
         panels = [part.panels for part in self.recurrent]
@@ -130,7 +129,7 @@ def _operand(states: np.ndarray, pairs: np.ndarray, rounds: bool) -> np.ndarray:
     if not rounds:
         return states
     batch, n = states.shape
-    round_rows(address_of(states), n, address_of(pairs), n, 0, batch)
+    round_rows(address_of(states), n, address_of(pairs), (n + 1) // 2, n, 0, batch)
     for i in range(batch):
         halves = array_at(halves_at(address_of(pairs) + 4 * i * pairs.shape[1]), n)
         bits = array_at(words_at(address_of(states) + 4 * i * n), n)

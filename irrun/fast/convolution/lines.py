@@ -18,7 +18,7 @@ from irrun.fast.machine.memory import data_address, row_at
 from irrun.fast.machine.processor import ROWS, VECTOR, compiled
 from irrun.fast.machine.sharing import share
 from irrun.fast.panels import multiply_part, then_of
-from irrun.fast.precision.bf16 import round_rows, words
+from irrun.fast.precision.bf16 import multiply_pairs, round_rows, words
 from irrun.fast.product import PackedMatrix, RoundedMatrix
 from irrun.kernels.cast import rounded_to_bf16
 from irrun.kernels.convolution.planes import Filters
@@ -60,7 +60,7 @@ def line(filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operan
                 added = None if more is None else more[n]
                 work = flops // batch
                 arguments = rows, packed.panels, result[n], 0, True, *then_of(epilogue, added, 0)
-                share(multiply_part, axis.out, work, *arguments, unit=ROWS)
+                share(multiply_pairs if rounds else multiply_part, axis.out, work, *arguments, unit=ROWS)
             if epilogue is not None and epilogue.change is not None:
                 epilogue.change(result)
             return result.swapaxes(1, 2)
@@ -85,7 +85,7 @@ def _fill(image: np.ndarray, target: np.ndarray, rounds: bool) -> None:
         seen = np.empty(seen.shape, np.float32)
         _turn(np.ascontiguousarray(image), seen)
     ins = len(image)
-    places = data_address(seen), ins, data_address(target), ins
+    places = data_address(seen), ins, data_address(target), words(ins), ins
     share(round_rows, len(seen), WORK_PER_NUMBER * seen.size, *places)
 
 

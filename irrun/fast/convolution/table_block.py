@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from irrun.fast.machine.emitting import at, equal, int64, repeated
+from irrun.fast.machine.emitting import INTS, at, equal, int64, load_lanes, mask_of, repeated, store_lanes
 from irrun.fast.machine.late import cgutils, emitted, ir, types
-from irrun.fast.machine.processor import ROWS
+from irrun.fast.machine.processor import ROWS, VECTOR
 
-__all__ = ["BEGIN", "LEFT", "TOP", "find_taps", "store_steps"]
+__all__ = ["BEGIN", "LEFT", "TOP", "copy_window", "find_taps", "store_steps"]
 
 TOP, LEFT, BEGIN = range(3)
 """The rows of what is known of the windows of a block: see ``find_taps``."""
@@ -108,3 +108,35 @@ def _store_steps(
 
 
 store_steps: Final[Callable[..., None]] = emitted(_store_steps)
+
+
+def _copy_window(context: Any, entries: Any, taps: Any, depth: Any, shift: Any, target: Any) -> Any:
+    """Copy what a window sees, ``depth`` words at each tap, to an address, one tap after the other.
+
+    ``entries`` is the address of i64 [taps, ROWS], whose first column is that of the window. ``shift`` is added to the
+    addresses there.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        entries, taps, depth, shift, target = arguments
+        whole = builder.and_(depth, int64(-VECTOR))
+        has_rest = builder.icmp_signed("<", whole, depth)
+        mask = mask_of(builder, builder.trunc(builder.sub(depth, whole), ir.IntType(32)))
+        with cgutils.for_range(builder, taps) as tap:
+            source = builder.load(at(builder, entries, builder.mul(tap.index, int64(8 * ROWS)), _I64))
+            source = builder.add(source, shift)
+            into = builder.add(target, builder.mul(builder.mul(tap.index, depth), int64(4)))
+            with cgutils.for_range_slice(builder, int64(0), whole, int64(VECTOR)) as (index, _):
+                offset = builder.mul(index, int64(4))
+                read, written = (at(builder, address, offset, INTS) for address in (source, into))
+                builder.store(builder.load(read, align=4), written, align=4)
+            with builder.if_then(has_rest):
+                offset = builder.mul(whole, int64(4))
+                read, written = (at(builder, address, offset, INTS) for address in (source, into))
+                store_lanes(builder, load_lanes(builder, read, mask, 4), written, mask, 4)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 5), generate
+
+
+copy_window: Final[Callable[..., None]] = emitted(_copy_window)

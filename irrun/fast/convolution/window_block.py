@@ -40,6 +40,7 @@ __all__ = [
     "DENSE",
     "DEPTHWISE",
     "MAXIMUM",
+    "SUMMED",
     "in_pairs",
     "window_block",
 ]
@@ -51,6 +52,8 @@ DEPTHWISE: Final = 1
 the elements are bf16: see ``in_pairs``."""
 MAXIMUM: Final = 2
 AVERAGE: Final = 3
+SUMMED: Final = 4
+"""The sums of each window and channel are known: see ``window_tiles``."""
 
 ADDED: Final = 1
 """A residual of f32 is added."""
@@ -103,7 +106,8 @@ def _window_block(
     window has its elements for a tap. ``shift`` is added to all of them. A dense window has ``depth`` > 0 elements
     there, the other kinds a channel for each output.
     ``b`` is the address of the weights: a row of ``VECTORS`` vectors for each element of a dense window, or for each
-    tap of a depthwise one, or for each two taps.
+    tap of a depthwise one, or for each two taps. Where sums are known, ``table`` is the address of f32 [windows,
+    WIDTH], and any number of windows is computed.
 
     ``targets`` is the address of i64 [ROWS, 3]: the addresses of the results of each window, of the residual, which is
     added, and of the results rounded to bf16 or, for averages, of the factor of the sum. ``column`` is added to the
@@ -123,6 +127,11 @@ def _window_block(
         for count in range(1, VECTORS + 1):
             heights = _HEIGHTS if how == DENSE and count == VECTORS else (ROWS,)
             with builder.if_then(builder.icmp_signed("==", vectors, int64(count))):
+                if how == SUMMED:
+                    whole = builder.and_(windows, int64(-_TOGETHER))
+                    for rows, begin, end in (_TOGETHER, int64(0), whole), (1, whole, windows):
+                        _Block(builder, how, (rows, count), form, _Arguments(*others)).emit_summed(begin, end)
+                    continue
                 if in_pairs:
                     _Block(builder, how, (1, count), form, _Arguments(*others)).emit_in_turn()
                     continue
@@ -141,6 +150,8 @@ def _window_block(
 _HEIGHTS: Final = (1, 2, 4, ROWS)
 """The windows of a dense block of ``VECTORS`` vectors. Pictures of 49 or 196 windows leave one or four of them to the
 last block."""
+_TOGETHER: Final = 4
+"""The windows whose sums are known and become results at once."""
 window_block: Final[Callable[..., None]] = emitted(_window_block, prefer_literal=True)
 
 
@@ -199,6 +210,15 @@ class _Block:
                         self.of = replace(of, table=table, targets=targets)
                         self.emit()
 
+    def emit_summed(self, begin: ir.Value, end: ir.Value) -> None:
+        """Emit some windows whose sums are known."""
+        builder, of = self.builder, self.of
+        with cgutils.for_range_slice(builder, begin, end, int64(self.rows)) as (window, _):
+            table, targets = (builder.mul(window, int64(size)) for size in (4 * WIDTH, 24))
+            table, targets = builder.add(of.table, table), builder.add(of.targets, targets)
+            self.of = replace(of, table=table, targets=targets)
+            self.emit()
+
     def emit(self) -> None:
         start = equal(FLOATS, float("-inf") if self.kind == MAXIMUM else 0.0)
         sums = [[cgutils.alloca_once(self.builder, FLOATS) for _ in range(self.count)] for _ in range(self.rows)]
@@ -222,6 +242,12 @@ class _Block:
     def accumulate(self, sums: _Vectors) -> None:
         """Add what each tap contributes to the sums, or compare it with them."""
         builder, of = self.builder, self.of
+        if self.kind == SUMMED:
+            for row, own in enumerate(sums):
+                for n, sum in enumerate(own):
+                    place = at(builder, of.table, int64(4 * (WIDTH * row + VECTOR * n)), FLOATS)
+                    builder.store(builder.load(place, align=4), sum)
+            return
         if self.kind == DEPTHWISE and self.form is FORMS["uint32"]:
             self.accumulate_pairs(sums)
             return

@@ -9,12 +9,14 @@ import numpy as np
 
 from irrun.fast.convolution.stage import Stage
 from irrun.fast.convolution.table_block import BEGIN, LEFT, TOP, find_taps, store_steps
-from irrun.fast.convolution.window_block import ADDED_IN_BF16, DENSE, DEPTHWISE, window_block
+from irrun.fast.convolution.window_block import ADDED_IN_BF16, DENSE, DEPTHWISE, SUMMED, window_block
+from irrun.fast.convolution.window_tiles import in_band, multiply_band, multiply_windows_in_tiles, windows_in_band
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import address_of, longs_at
 from irrun.fast.machine.processor import ROWS, compiled
 from irrun.fast.panels import WIDTH, in_vectors
+from irrun.fast.precision.tiles import LEAST_ROWS, PAIRS, TILE, TILES, holds_pairs
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.threads import threads
 from irrun.opdef import Call
@@ -23,6 +25,7 @@ __all__ = [
     "call_of",
     "convolution_of",
     "convolve_columns",
+    "each_band",
     "each_of",
     "each_table",
     "geometry_of",
@@ -104,11 +107,13 @@ def convolve(
     ``rounded`` is the address of the results rounded to bf16, two bytes each, or 0. Unless ``keeps``, these are the
     only ones, and of ``out`` only the shape matters.
     """
-    nothing = np.zeros(data.shape[3] + depth, np.float32)
-    more, in_bf16 = (
-        (panels, bias, groups, depth, adds, limits, keeps, rounded, column),
-        (rounded, adds == ADDED_IN_BF16),
-    )
+    in_bf16, nothing = (rounded, adds == ADDED_IN_BF16), np.zeros(data.shape[3] + depth, np.float32)
+    is_band = in_band(geometry, groups) and geometry[1] * depth % TILE == 0
+    if TILES and holds_pairs(panels) and is_band and last - first >= LEAST_ROWS:
+        more = panels, bias, depth, adds, limits, keeps, rounded, column
+        each_band(_convolve_band, data, nothing, out, residual, geometry, first, last, more, in_bf16)
+        return
+    more = panels, bias, groups, depth, adds, limits, keeps, rounded, column
     each_table(_convolve_table, data, nothing, out, residual, geometry, first, last, more, in_bf16)
 
 
@@ -125,6 +130,29 @@ def convolve_columns(
 
 
 @contracted
+def _convolve_band(
+    data: np.ndarray, nothing: np.ndarray, out: np.ndarray, geometry: np.ndarray, targets: np.ndarray, top: int,
+    count: int, more: Any,
+) -> None:  # fmt: skip
+    """Convolve the windows of a band."""
+    panels, bias, depth, adds, limits, keeps, rounded, column = more
+    added, outs = address_of(bias) + 4 * column if bias.size else 0, out.shape[3] - column
+    then = panels, 4 * column, added, adds, limits_of(limits), keeps, rounded != 0
+    multiply_band(PAIRS, _finish, data, nothing, panels, geometry, targets, top, count, depth, outs, then)
+
+
+@contracted
+def _finish(panel: int, columns: int, sums: int, targets: int, count: int, more: Any) -> None:
+    """Make results of sums in tiles: see ``multiply_windows_in_tiles``."""
+    (panels, column, bias, adds, (clamps, low, high), keeps, rounds), begin = more, 4 * panel * WIDTH
+    (vectors, tail), added = in_vectors(columns), bias + begin if bias else 0
+    window_block(
+        SUMMED, vectors, count, panels, sums, 1, 1, 0, targets, 0, column + begin, tail, added, adds, clamps, low, high,
+        keeps, rounds, 0, 0,
+    )  # fmt: skip
+
+
+@contracted
 def _convolve_table(
     data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, count: int, more: Any
 ) -> None:
@@ -133,10 +161,14 @@ def _convolve_table(
     outs, ins, each = out.shape[3] // groups, data.shape[3] // groups, len(panels) // groups
     for group in range(groups):
         begin = 4 * (group * outs + column)
-        multiply_windows(
-            panels[group * each : (group + 1) * each], table, targets, count, depth, outs - column, 4 * group * ins,
-            begin, address_of(bias) + begin if bias.size else 0, adds, limits, keeps, rounded != 0,
-        )  # fmt: skip
+        own, added = panels[group * each : (group + 1) * each], address_of(bias) + begin if bias.size else 0
+        wide, shift, rounds = outs - column, 4 * group * ins, rounded != 0
+        if TILES and count >= LEAST_ROWS and holds_pairs(panels):
+            then = panels, begin, added, adds, limits_of(limits), keeps, rounds
+            multiply_windows_in_tiles(PAIRS, _finish, data, own, table, targets, count, depth, wide, shift, then)
+        else:
+            of = own, table, targets, count, depth, wide, shift, begin, added, adds, limits, keeps, rounds
+            multiply_windows(*of)
 
 
 @compiled
@@ -231,6 +263,25 @@ def each_table(
         _find(data, geometry, top, count, address_of(nothing), table)
         _aim(out, residual, geometry, rest, top, count, targets, in_bf16)
         compute(data, out, table, targets, top, count, more)
+
+
+@contracted
+def each_band(
+    compute: Callable[..., None], data: np.ndarray, nothing: np.ndarray, out: np.ndarray, residual: np.ndarray,
+    geometry: np.ndarray, first: int, last: int, more: Any, in_bf16: tuple[int, bool] = (0, False),
+) -> None:  # fmt: skip
+    """Call ``compute`` for some rows of the windows ``first`` to ``last`` of an image at a time: see ``multiply_band``.
+
+    ``compute(data, nothing, out, geometry, targets, top, count, more)`` fills ``count`` windows from ``top`` on.
+    """
+    image, most = geometry[8] * geometry[9], windows_in_band(geometry, data.itemsize * data.shape[3])
+    rest = np.zeros(out.shape[3], np.float32)
+    targets, top = np.empty((-(-most // ROWS), ROWS, 3), np.int64), first
+    while top < last:
+        count = min(most, last - top, image - top % image)
+        _aim(out, residual, geometry, rest, top, count, targets, in_bf16)
+        compute(data, nothing, out, geometry, targets, top, count, more)
+        top += count
 
 
 @contracted
