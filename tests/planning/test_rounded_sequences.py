@@ -112,3 +112,44 @@ def test_residuals(way: str, groups: int, swapped: bool, bias: bool) -> None:
     np.testing.assert_array_equal(result, np.maximum(sums[0] + in_bf16(added), 0))
     np.testing.assert_array_equal(run(inside(b.Add(first, second)), way, data), in_bf16(sums[0]) + sums[1])
     assert (in_bf16(added) != added).mean() > 0.3
+
+
+@pytest.mark.parametrize("parts", [(6, 12), (32, 16, 7), (5, 7)])
+@pytest.mark.parametrize("before", ["nothing", "Convolution"])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_data_in_parts(way: str, parts: tuple[int, ...], before: str, batch: int) -> None:
+    """What a Concat joins is rounded, alone and in a sequence. All parts but the last may have to be even."""
+    feeds = [integers(batch, channels, 9, 20) for channels in parts]
+    channels, pad, alone = sum(parts), ([1, 1], [1, 1], [1, 1]), ([1, 1], [1, 1], [0, 0])
+    first, last = integers(1, 20, channels, 3, 3, most=1), integers(1, 5, 20, 1, 1, most=1)
+    some = [b.parameter(list(feed.shape), "f32", name=f"x{n}") for n, feed in enumerate(feeds)]
+    eyes = [3 * np.eye(count, dtype=np.float32)[:, :, None, None] for count in parts]
+    if before == "Convolution":
+        some = [node(b.Convolution, x, eye, *alone) if len(eye) > 4 else x for x, eye in zip(some, eyes)]
+    value = node(b.Convolution, b.Relu(node(b.Convolution, b.Concat(*some, axis=1), first[0], *pad)), last[0], *alone)
+    seen = np.concatenate([3 * in_bf16(feed) if before == "Convolution" else feed for feed in feeds], 1)
+    between = np.maximum(convolved(in_bf16(seen), first, *pad), 0)
+    np.testing.assert_array_equal(run(inside(value), way, *feeds), convolved(in_bf16(between), last, *alone))
+
+
+@pytest.mark.parametrize("channels", [32, 64])
+@pytest.mark.parametrize(("high", "broad"), [(3, 400), (40, 9), (21, 22), (1, 1)])
+@pytest.mark.parametrize("kernel", [(3, 3), (1, 5), (4, 2)])
+def test_many_windows(way: str, channels: int, high: int, broad: int, kernel: tuple[int, int]) -> None:
+    """Windows side by side, whose taps take whole tiles, with a residual in bf16 and uneven pads."""
+    data, begin = integers(2, channels, high, broad), [kernel[0] - 1, kernel[1] // 2]
+    end = [size - 1 - count for size, count in zip(kernel, begin)]
+    data[0, 0, 0, 0] = np.inf
+    filters, eye = (
+        integers(1, channels, channels, *kernel, most=1),
+        np.eye(channels, dtype=np.float32)[:, :, None, None],
+    )
+    x = b.parameter(list(data.shape), "f32")
+    first = node(b.Convolution, x, eye, [1, 1], [1, 1], [0, 0])
+    value = b.Convolution(first, filters[0], strides=[1, 1], dilations=[1, 1], pads_begin=begin, pads_end=end)
+    with np.errstate(invalid="ignore"):
+        result = run(inside(b.Relu(b.Add(value, first))), way, data)
+        seen = in_bf16(convolved(in_bf16(data), eye[None], [1, 1], [1, 1], [0, 0]))
+        padded = np.pad(seen, [(0, 0), (0, 0), *zip(begin, end)])
+        wanted = np.maximum(convolved(padded, filters, [1, 1], [1, 1], [0, 0]) + seen, 0)
+    np.testing.assert_array_equal(result, wanted)

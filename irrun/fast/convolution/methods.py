@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
-from irrun.fast.convolution.copies import padding, rounding
+from irrun.fast.convolution.copies import padding, rounding, rounding_parts
 from irrun.fast.convolution.kernel import After, Arrays, Method
 from irrun.fast.convolution.stage import Stage
 from irrun.fast.convolution.window_block import in_pairs
@@ -150,7 +152,7 @@ class _Direct(Method):
     def stage(self, packed: PackedFilters, axes: tuple[Axis, ...], depth: int) -> Stage:
         """Return the convolution of some windows. Each sees ``depth`` elements of a group at a tap."""
         own = self.groups, depth, self.pixel, self.shape[3]
-        return Stage(axes, packed.panels, *own, *After.of(None), self.rounded, self.sections, self.padded)
+        return Stage(axes, packed.panels, *own, *After.of(None), self.rounded, self.sections, padded=self.padded)
 
     def set_precision(self, filters: Filters, precision: Operands) -> None:
         """Set what depends on the precision of data and filters."""
@@ -168,20 +170,32 @@ class _Direct(Method):
         self.copy_shape = *pixels, self.pixel
         self.spare_bytes = 4 * math.prod(self.copy_shape) if self.rounded or self.padded else 0
 
-    def before(self, data: np.ndarray, spare: np.ndarray) -> tuple[Calls, np.ndarray]:
+    def before(self, data: Sequence[np.ndarray], spare: np.ndarray) -> tuple[Calls, np.ndarray]:
         """Return the calls that copy the data to ``spare``, and what the windows see: the copy, or the data."""
         if not self.spare_bytes:
-            return [], data
-        places = data_address(data), data_address(spare)
-        call = (
-            rounding(*places, data.size // self.rounded, self.rounded)
-            if self.rounded
-            else padding(*places, self.padded, len(data), self.pixel)
-        )
-        return [call], spare.view(np.float32).reshape(self.copy_shape)
+            return [], data[0]
+        calls, target = list[Call](), data_address(spare)
+        if not self.rounded:
+            calls.append(padding(data_address(data[0]), target, self.padded, len(data[0]), self.pixel))
+        elif self.parts == 1:
+            calls.append(rounding(data_address(data[0]), target, data[0].size // self.rounded, self.rounded))
+        else:
+            sizes = [part.shape[-1] for part in data]
+            places = [data_address(part) for part in data]
+            calls += rounding_parts(places, target, data[0].size // sizes[0], sizes, self.pixel)
+        return calls, spare.view(np.float32).reshape(self.copy_shape)
+
+    def in_parts(self, sizes: Sequence[int]) -> Kernel | None:
+        """Each part is rounded to its place in the copy. Only the last may have an odd number of channels."""
+        if not self.rounded or self.sections > 1 or any(size % 2 for size in sizes[:-1]):
+            return None
+        parted = copy(self)
+        parted.parts = len(sizes)
+        parted.phases = [replace(phase, stage=replace(phase.stage, parts=tuple(sizes))) for phase in self.phases]
+        return parted.kernel()
 
     def calls(self, arrays: Arrays, after: After, spare: np.ndarray) -> Calls:
-        calls, seen = self.before(arrays.data[0], spare)
+        calls, seen = self.before(arrays.data, spare)
         return [*calls, *(phase.in_call(seen, arrays, after) for phase in self.phases)]
 
     def stages(self, after: After) -> tuple[Stage, ...]:
@@ -189,10 +203,10 @@ class _Direct(Method):
         return (phase.following(after),)
 
     def fill(self, arrays: Arrays, after: After, on_tile_ready: OnTileReady) -> None:
-        (data,), (batch, high, broad, channels), step = arrays.data, arrays.out.shape, self.step
-        calls, seen = self.before(data, scratch(0, np.dtype(np.uint8), self.spare_bytes))
+        (batch, high, broad, channels), step = arrays.out.shape, self.step
+        calls, seen = self.before(arrays.data, scratch(0, np.dtype(np.uint8), self.spare_bytes))
         for call in calls:
-            share_call(call, data.size)
+            share_call(call, seen.size)
 
         if on_tile_ready is ignore_tile:
             for phase in self.phases:

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from irrun.fast.convolution.copies import padding, rounding
+from irrun.fast.convolution.copies import padding, rounding, rounding_parts
 from irrun.fast.convolution.stage import Stage
 from irrun.fast.convolution.window_block import ADDED_IN_BF16, ADDED_ROUNDED
 from irrun.fast.convolution.windows import call_of, convolution_of, geometry_of
@@ -33,12 +33,12 @@ third-level cache: MobileNetV2 takes 1.5 times as long for eight images together
 class Member:
     """A convolution of a sequence, and what it reads.
 
-    ``data`` and ``residual`` are numbers: of a member of the sequence from 0 on, or of an input of the kernel, -1 for
-    the first, -2 for the second. ``residual`` is None if nothing is added.
+    ``data``, one for each part, and ``residual`` are numbers: of a member of the sequence from 0 on, or of an input of
+    the kernel, -1 for the first, -2 for the second. ``residual`` is None if nothing is added.
     """
 
     stage: Stage
-    data: int
+    data: tuple[int, ...]
     residual: int | None
     planes: bool = False
     """Whether the data, an input of the kernel that is padded, has its channels first."""
@@ -86,28 +86,29 @@ class _Sequence:
             some = [array[images] for array in given]
             places = [*(data_address(spare) + 4 * offset for offset in self.offsets), data_address(out[images])]
             places += map(data_address, reversed(some))  # so that the first is number -1
-            calls += [
-                _call(part, geometry, len(out[images]), places) for part, geometry in zip(self.parts, self.geometry)
-            ]
+            for part, geometry in zip(self.parts, self.geometry):
+                calls += _calls(part, geometry, len(out[images]), places)
         return calls
 
 
-def _call(part: _Part, geometry: np.ndarray, batch: int, places: Sequence[int]) -> Call:
-    """Return the call that computes a part for so many images. ``places`` has the address of each value."""
+def _calls(part: _Part, geometry: np.ndarray, batch: int, places: Sequence[int]) -> Calls:
+    """Return the calls that compute a part for so many images. ``places`` has the address of each value."""
     stage = part.stage
-    (rows, line), source = stage.axes, places[part.data]
+    (rows, line), source = stage.axes, places[part.data[0]]
     if part.form is not None:
         assert part.out is not None
-        target = places[part.out]
-        if part.form == _ROUNDS:
-            return rounding(source, target, batch * rows.size * line.size * stage.sections, stage.rounded)
-        return padding(source, target, stage.padded, batch, stage.pixel, part.form == _PADS_PLANES)
+        target, pixels = places[part.out], batch * rows.size * line.size
+        if part.form != _ROUNDS:
+            return [padding(source, target, stage.padded, batch, stage.pixel, part.form == _PADS_PLANES)]
+        if stage.parts:
+            return rounding_parts([places[n] for n in part.data], target, pixels, stage.parts, stage.pixel)
+        return [rounding(source, target, pixels * stage.sections, stage.rounded)]
     keeps, rounded = part.out is not None, 0 if part.rounded is None else places[part.rounded]
     data, pixels = lent(source, (batch, rows.size, line.size, stage.pixel)), (batch, rows.out, line.out, stage.channels)
     out = lent(rounded if part.out is None else places[part.out], pixels)
     residual = None if part.residual is None else lent(places[part.residual], pixels)
     convolution = convolution_of(stage, geometry, data, residual, out, keeps=keeps, rounded=rounded)
-    return call_of(*convolution, batch * rows.out * line.out)
+    return [call_of(*convolution, batch * rows.out * line.out)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +119,7 @@ class _Part:
     """
 
     stage: Stage
-    data: int
+    data: tuple[int, ...]
     residual: int | None
     out: int | None
     """The result, or None if it is read only in bf16."""
@@ -134,22 +135,22 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
     A member rounds its result where another one reads or adds it in bf16. What rounds inputs of the kernel, or pixels
     whose groups have an odd number of channels, is a part of its own, and so is what pads data.
     """
-    within = [member.data >= 0 and _reads_results(member.stage) for member in members]
+    within = [member.data[0] >= 0 and _reads_results(member.stage) for member in members]
     adds = [_adds(member) for member in members]
     kept = {len(members) - 1, *(member.residual for member, how in zip(members, adds) if how != ADDED_IN_BF16)}
-    kept |= {member.data for member, rounds in zip(members, within) if not rounds}
-    halved = {member.data for member, rounds in zip(members, within) if rounds}
+    kept |= {data for member, rounds in zip(members, within) if not rounds for data in member.data}
+    halved = {member.data[0] for member, rounds in zip(members, within) if rounds}
     halved |= {member.residual for member, how in zip(members, adds) if how == ADDED_IN_BF16}
     sizes: list[int] = []
     plain: dict[int, int] = {}
     rounded: dict[int, int] = {}
-    apart: dict[tuple[int, int, tuple[Axis, ...]], int] = {}
+    apart: dict[tuple[tuple[int, ...], int, tuple[Axis, ...]], int] = {}
     parts: list[_Part] = []
     for n, (member, rounds) in enumerate(zip(members, within)):
-        stage, data = member.stage, plain.get(member.data, member.data)
+        stage, data = member.stage, tuple(plain.get(number, number) for number in member.data)
         pixels = stage.axes[0].out * stage.axes[1].out
         if rounds:
-            data = rounded[member.data]
+            data = (rounded[member.data[0]],)
         elif stage.rounded or stage.padded:
             key = member.data, stage.sections, stage.padded
             if key not in apart:
@@ -157,7 +158,7 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
                 form = _ROUNDS if stage.rounded else _PADS_PLANES if member.planes else _PADS
                 parts.append(_Part(stage, data, None, len(sizes), None, form))
                 sizes.append(stage.axes[0].size * stage.axes[1].size * stage.pixel)
-            data = apart[key]
+            data = (apart[key],)
         if n in halved:
             rounded[n] = len(sizes)
             sizes.append(pixels * words(stage.channels))
@@ -173,7 +174,7 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
 
 def _reads_results(stage: Stage) -> bool:
     """Return whether a stage reads results of others as these round them."""
-    return stage.rounded > 0 and stage.rounded % 2 == 0
+    return stage.rounded > 0 and stage.rounded % 2 == 0 and not stage.parts
 
 
 def _adds(member: Member) -> int:
@@ -189,5 +190,5 @@ def _places(parts: Sequence[_Part], sizes: Sequence[int]) -> tuple[list[int], in
     last: dict[int | None, int] = {}
     for number, part in enumerate(parts):
         first |= dict.fromkeys((part.out, part.rounded), number)
-        last |= dict.fromkeys((part.data, part.residual, part.out, part.rounded), number)
+        last |= dict.fromkeys((*part.data, part.residual, part.out, part.rounded), number)
     return placed([(size, first[value], last[value]) for value, size in enumerate(sizes)])

@@ -33,6 +33,8 @@ class Stage:
     """Channels of a section of a pixel if the data is rounded to bf16 first, else 0; ``depth`` counts words then."""
     sections: int = 1
     """The parts of a pixel that are rounded apart from each other, so that each begins with a word."""
+    parts: tuple[int, ...] = ()
+    """The channels of each input that holds some channels of the data, if it is in parts. They are rounded."""
     padded: tuple[Axis, ...] = ()
     """The windows along rows and columns of the data, if it is copied with pads first. Such data is not rounded."""
 

@@ -109,16 +109,21 @@ def _sequence(steps: Sequence[Step], values: Sequence[Value], sources: Mapping[i
     from irrun.fast.convolution.sequences import Member, sequence
 
     number = {step.writes[0]: n for n, step in enumerate(steps)}
-    reads = [slot for step in steps for n, slot in enumerate(step.reads) if n != 1 and slot not in number]
-    reads = list(dict.fromkeys(reads))
+    parts = [max(len(_stage(step).parts), 1) for step in steps]
+    reads = [slot for step, n in zip(steps, parts) for slot in (*step.reads[:n], *step.reads[n + 1 :])]
+    reads = list(dict.fromkeys(slot for slot in reads if slot not in number))
     number |= {slot: -1 - n for n, slot in enumerate(reads)}
     outer = [sources.get(slot, slot) for slot in reads]
     members = [
-        Member(_stage(step), number[data], number[step.reads[2]] if len(step.reads) > 2 else None, data in sources)
-        for step in steps
-        for data in step.reads[:1]
+        Member(
+            _stage(step),
+            tuple(number[slot] for slot in step.reads[:n]),
+            number[step.reads[n + 1]] if len(step.reads) > n + 1 else None,
+            step.reads[0] in sources,
+        )
+        for step, n in zip(steps, parts)
     ]
-    filters = [step.reads[1] for step in steps]
+    filters = [step.reads[n] for step, n in zip(steps, parts)]
     shape = values[steps[-1].writes[0]].shape.static
     assert shape is not None
     positions = tuple(range(len(outer), len(outer) + len(filters)))
