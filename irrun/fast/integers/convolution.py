@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.base.memory import lasting
+from irrun.base.memory import lasting, lasting_zeros
 from irrun.fast.activations import numbered
+from irrun.fast.convolution.window_tiles import lies_in_band
 from irrun.fast.convolution.windows import geometry_of
 from irrun.fast.integers.block import Row
 from irrun.fast.integers.changes import convolve_bytes_changed
@@ -25,6 +26,7 @@ from irrun.fast.integers.windows import (
 )
 from irrun.fast.machine.calls import in_calls
 from irrun.fast.panels import WIDTH
+from irrun.fast.precision.tiles import TILE, TILES
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Call, Calls, Change, Kernel, Packing
 
@@ -137,7 +139,8 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
         codes = wide.reshape(1, outs, kernel[0], 1, -1).transpose(0, 1, 4, 2, 3)
         axes = replace(axes[0], begin=0, end=0), replace(axes[1], begin=0, end=0, kernel=1)
     depthwise, geometry = filters.is_depthwise, geometry_of(axes[0], axes[1])
-    panels = _by_channel(codes) if depthwise else _by_group(codes.astype(number), word)
+    in_band = _in_band(filters, axes)
+    panels = _by_channel(codes) if depthwise else _by_group(codes.astype(number), word, in_band)
     rounds, adds = after.first is not None, after.residual is not None
     more = (channels,) if depthwise else (groups, outs, -(-codes.shape[2] // word))
     function = convolve_bytes_depthwise if depthwise else convolve_bytes
@@ -163,9 +166,18 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
 
 
 def joins_taps(filters: IntegerFilters, axes: tuple[Axis, ...]) -> bool:
-    """Return whether the taps of a row are multiplied at once: they follow each other in memory if pads are there."""
+    """Return whether the taps of a row are multiplied at once: they follow each other in memory if pads are there.
+
+    Tiles find them so without a copy of all data.
+    """
     groups, _, ins, *kernel = filters.codes.shape
-    return groups == 1 and padded(ins) <= _MAX_JOINED_BYTES and kernel[1] > 1 and axes[1].dilation == 1
+    is_small = groups == 1 and padded(ins) <= _MAX_JOINED_BYTES
+    return is_small and kernel[1] > 1 and axes[1].dilation == 1 and not TILES
+
+
+def _in_band(filters: IntegerFilters, axes: tuple[Axis, ...]) -> bool:
+    """Return whether rows of pixels are copied for tiles."""
+    return TILES and lies_in_band(geometry_of(axes[0], axes[1]), filters.codes.shape[0])
 
 
 def padding(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, grid: Grid) -> tuple[Kernel, tuple[int, ...]]:
@@ -200,17 +212,20 @@ def widening(shape: tuple[int, ...]) -> tuple[Kernel, tuple[int, ...]]:
     return in_calls("to i16", calls, wide, np.uint8, size), wide
 
 
-def _by_group(codes: np.ndarray, word: int) -> np.ndarray:
+def _by_group(codes: np.ndarray, word: int, in_band: bool) -> np.ndarray:
     """Return filters as panels i8 [groups * panels of each, taps * depth, 4 * WIDTH]: see ``convolve_bytes``.
 
-    So many numbers are a word of four bytes.
+    So many numbers are a word of four bytes. For tiles, rows of zeros follow, for each row of taps if ``in_band``.
     """
     groups, outs, ins, high, broad = codes.shape
     each, depth, taps = -(-outs // WIDTH), -(-ins // word), high * broad
-    panels = np.zeros((groups, each * WIDTH, taps, depth * word), codes.dtype)
-    panels[:, :outs, :, :ins] = codes.reshape(groups, outs, ins, taps).swapaxes(2, 3)
-    words = panels.reshape(groups, each, WIDTH, taps, depth, word).transpose(0, 1, 3, 4, 2, 5)
-    return lasting(words).view(np.int8).reshape(groups * each, taps * depth, WIDTH * BYTES)
+    whole = np.zeros((groups, each * WIDTH, taps, depth * word), codes.dtype)
+    whole[:, :outs, :, :ins] = codes.reshape(groups, outs, ins, taps).swapaxes(2, 3)
+    parts, size = (high, broad * depth) if in_band else (1, taps * depth)
+    rows = -(-size // TILE) * TILE if TILES else size
+    panels = lasting_zeros((groups, each, parts, rows, WIDTH, word), codes.dtype)
+    panels[:, :, :, :size] = whole.reshape(groups, each, WIDTH, parts, size, word).transpose(0, 1, 3, 4, 2, 5)
+    return panels.view(np.int8).reshape(groups * each, parts * rows, WIDTH * BYTES)
 
 
 def _by_channel(codes: np.ndarray) -> np.ndarray:

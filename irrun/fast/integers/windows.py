@@ -7,14 +7,17 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.fast.convolution.window_block import DENSE, DEPTHWISE
-from irrun.fast.convolution.windows import each_table
+from irrun.fast.convolution.window_tiles import in_band, multiply_band, multiply_windows_in_tiles
+from irrun.fast.convolution.windows import each_band, each_table
 from irrun.fast.functions import contracted
 from irrun.fast.integers.block import TWICE, integer_block
 from irrun.fast.integers.dots import DOT
 from irrun.fast.integers.quads import quad_block
+from irrun.fast.integers.summed_block import summed_block
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, VECTORS, compiled
 from irrun.fast.panels import WIDTH, in_vectors
+from irrun.fast.precision.tiles import LEAST_ROWS, TILES, UNSIGNED
 
 __all__ = ["MIN_PIECE_WINDOWS", "convolve_bytes", "convolve_bytes_depthwise", "pad_words", "widen_bytes"]
 
@@ -46,11 +49,51 @@ def convolve_bytes(
     ``data`` and ``residual`` (batch, rows, columns, channels) are u8, ``out`` is u8 or f32. All are contiguous. If
     ``Dot.wide``, two bytes of ``data`` are an i16. ``nothing`` u8 [channels] is what a pad holds. ``geometry`` is that
     of ``geometry_of``. ``panels`` i8 [groups * panels of each, taps * depth, 4 * WIDTH] and ``numbers`` f32 [the same,
-    rows of ``Row``, WIDTH] are those of ``integer_block``. A group has ``outs`` channels of the output, and a window
-    sees ``4 * depth`` bytes of it.
+    rows of ``Row``, WIDTH] are those of ``integer_block``. For tiles, rows of zeros follow in each panel, and
+    if ``in_band``, those of each row of taps. A group has ``outs`` channels of the output, and a window sees
+    ``4 * depth`` bytes of it.
     """
     more = (panels, numbers, groups, outs, depth, rounds, adds)
-    each_table(_convolve_table, data, nothing, out, residual, geometry, first, last, more)
+    if TILES and in_band(geometry, groups):
+        each_band(_convolve_band, data, nothing, out, residual, geometry, first, last, more)
+    elif TILES and last - first >= LEAST_ROWS:
+        each_table(_convolve_in_tiles, data, nothing, out, residual, geometry, first, last, more)
+    else:
+        each_table(_convolve_table, data, nothing, out, residual, geometry, first, last, more)
+
+
+@contracted
+def _convolve_band(
+    data: np.ndarray, nothing: np.ndarray, out: np.ndarray, geometry: np.ndarray, targets: np.ndarray, top: int,
+    count: int, more: Any,
+) -> None:  # fmt: skip
+    """Convolve the windows of a band."""
+    panels, numbers, _, outs, depth, rounds, adds = more
+    then = out, 0, numbers, rounds, adds
+    multiply_band(UNSIGNED, _finish, data, nothing, panels, geometry, targets, top, count, depth, outs, then)
+
+
+@contracted
+def _convolve_in_tiles(
+    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, count: int, more: Any
+) -> None:
+    """Convolve the windows of a table in tiles."""
+    panels, numbers, groups, outs, depth, rounds, adds = more
+    each = len(panels) // groups
+    for group in range(groups):
+        begin, shift = group * each, 4 * depth * group
+        own, then = panels[begin : begin + each], (out, outs * group, numbers[begin : begin + each], rounds, adds)
+        multiply_windows_in_tiles(
+            UNSIGNED, _finish, data, own, table, targets, count, depth, outs, shift, then
+        )  # fmt: skip
+
+
+@contracted
+def _finish(panel: int, columns: int, sums: int, targets: int, count: int, more: Any) -> None:
+    """Make results of sums in tiles: see ``multiply_windows_in_tiles``."""
+    out, column, numbers, rounds, adds = more
+    (vectors, tail), own = in_vectors(columns), address_of(numbers) + panel * numbers.strides[0]
+    summed_block(vectors, out, sums, count, targets, column + panel * WIDTH, tail, own, rounds, adds)
 
 
 @contracted
