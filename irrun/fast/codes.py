@@ -9,7 +9,7 @@ import numpy as np
 
 from irrun.base.memory import lasting_zeros
 from irrun.fast.block import multiply_codes, unpack_block
-from irrun.fast.functions import Number
+from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, compiled
 from irrun.fast.panels import (
@@ -25,7 +25,7 @@ from irrun.fast.panels import (
 )  # fmt: skip
 from irrun.opdef import Stored
 
-__all__ = ["PackedCodes", "group_count", "nibble"]
+__all__ = ["PackedCodes", "group_count", "nibble", "unpack_rows"]
 
 _MAX_UNPACKED_FLOATS: Final = 1 << 12
 """The most floats of a panel that are unpacked at once for many rows. They stay in the first-level cache."""
@@ -135,6 +135,27 @@ def _multiply_few(
         column += width
 
 
+@contracted
+def unpack_rows(
+    panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, panel: int, begin: int, end: int, depth: int,
+    floats: np.ndarray,
+) -> None:  # fmt: skip
+    """Fill the first rows of ``floats`` with the numbers of the rows ``begin`` to ``end`` of a panel of ``depth``."""
+    size, row = depth // scales.shape[1], begin
+    shifts = np.empty(WIDTH, np.float32)
+    while row < end:
+        group = row // size
+        count = min((group + 1) * size, end) - row
+        for j in range(WIDTH):
+            shifts[j] = zeros[panel, group, j]
+        unpack_block(
+            panels, address_of(panels) + panel * panels.strides[0] + row * panels.strides[1], address_of(shifts),
+            address_of(scales) + panel * scales.strides[0] + group * scales.strides[1],
+            address_of(floats) + (row - begin) * floats.strides[0], count,
+        )  # fmt: skip
+        row += count
+
+
 @compiled
 def _multiply_many(
     a: np.ndarray, panels: np.ndarray, zeros: np.ndarray, scales: np.ndarray, out: np.ndarray, start: int, then: Then,
@@ -145,25 +166,12 @@ def _multiply_many(
     See ``_multiply_few`` for the columns.
     """
     depth = a.shape[1]
-    size = depth // scales.shape[1]
     floats = np.empty((1, min(depth, _MAX_UNPACKED_FLOATS // WIDTH), WIDTH), np.float32)
-    shifts = np.empty(WIDTH, np.float32)
     for column in range(first, last, WIDTH):
         panel, target = start + column // WIDTH, out[:, column : min(column + WIDTH, last)]
-        codes = address_of(panels) + panel * panels.strides[0]
         for begin in range(0, depth, floats.shape[1]):
-            end, k = min(begin + floats.shape[1], depth), begin
-            while k < end:
-                group = k // size
-                count = min((group + 1) * size, end) - k
-                for j in range(WIDTH):
-                    shifts[j] = zeros[panel, group, j]
-                unpack_block(
-                    panels, codes + k * panels.strides[1], address_of(shifts),
-                    address_of(scales) + panel * scales.strides[0] + group * scales.strides[1],
-                    address_of(floats) + (k - begin) * floats.strides[1], count,
-                )  # fmt: skip
-                k += count
+            end = min(begin + floats.shape[1], depth)
+            unpack_rows(panels, zeros, scales, panel, begin, end, depth, floats[0])
             own = from_place(then, 0, column) if end == depth else AS_THEY_ARE
             multiply_panels(a[:, begin:end], floats[:, : end - begin], target, 0, own, begin > 0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 import numpy as np
@@ -14,10 +15,12 @@ from irrun.fast.panels import WIDTH, Packed, multiply_part, zero_panels
 from irrun.fast.precision.bf16 import multiply_rounded, rounded_panels
 from irrun.fast.precision.digits import DigitCodes
 from irrun.fast.precision.i8 import QuantizedCodes
+from irrun.fast.precision.rounded_codes import RoundedCodes
 from irrun.kernels.blocks import BLOCK_BYTES, SMALL_BLOCK_BYTES, each_block, within
 from irrun.kernels.matmul import ConstantForm, UnpackedConstant, cuts
 from irrun.kernels.threads import shared
 from irrun.opdef import (
+    LEAST_ROUNDED,
     Calls,
     Epilogue,
     Index,
@@ -47,6 +50,8 @@ class _MatMul(Protocol):
 
     def infer(self, at: Site, a: Value, b: Value, /) -> Value: ...
 
+    def multiplied_rows(self, shape: Sequence[int], /) -> int: ...
+
 
 def offer(op: _MatMul, request: Request) -> Kernel | None:
     """Return the kernel of MatMul for f32 and a constant matrix ``b``, or None for others."""
@@ -58,13 +63,20 @@ def offer(op: _MatMul, request: Request) -> Kernel | None:
         return None
     if request.precision == "i8" and (b.stored is None or not QuantizedCodes.holds(b.stored, op.transpose_b)):
         return None
+    precision, known, few = request.precision, a.shape.static, None
+    if precision == "codes" and (known is None or op.multiplied_rows(known) >= LEAST_ROUNDED):
+        few = packed_matrix(source, op.transpose_b, "codes") if known is None else None
+        precision = "bf16"
     shape = op.infer(Site(), a, b).shape.static
     flops = 0 if shape is None else 2 * math.prod(shape) * (a.shape[-2 if op.transpose_a else -1].value or 0)
-    return packed_product(source, op.transpose_a, op.transpose_b, flops, request.precision)
+    return packed_product(source, op.transpose_a, op.transpose_b, flops, precision, few)
 
 
 def packed_matrix(source: np.ndarray | Stored, transposed: bool, precision: Operands = "f32") -> Packed:
-    """Return the packed form of a matrix of f32, or of the transposed matrix, for operands of a precision."""
+    """Return the packed form of a matrix of f32, or of the transposed matrix, for operands of a precision.
+
+    For ``codes``, that is the form for few rows.
+    """
     kind = RoundedMatrix if precision == "bf16" else PackedMatrix
     if isinstance(source, np.ndarray):
         return kind.of(source.T if transposed else source)
@@ -72,6 +84,12 @@ def packed_matrix(source: np.ndarray | Stored, transposed: bool, precision: Oper
         return kind.of(source.codes.T if transposed else source.codes)
     if precision == "i8":
         return QuantizedCodes.of(source, transposed)
+    if precision == "bf16" and RoundedCodes.holds(source, transposed):
+        return RoundedCodes.of(source, transposed)
+    if precision == "bf16":
+        return RoundedMatrix.of(UnpackedConstant.of(source, transposed).array)
+    if precision == "codes" and RoundedCodes.holds(source, transposed):
+        return PackedCodes.of(source, transposed)
     if DigitCodes.holds(source, transposed):
         return DigitCodes.of(source, transposed)
     if PackedCodes.holds(source, transposed):
@@ -80,14 +98,16 @@ def packed_matrix(source: np.ndarray | Stored, transposed: bool, precision: Oper
 
 
 def packed_product(
-    source: np.ndarray | Stored, transpose_a: bool, transpose_b: bool, flops: int, precision: Operands = "f32"
-) -> Kernel:
+    source: np.ndarray | Stored, transpose_a: bool, transpose_b: bool, flops: int, precision: Operands = "f32",
+    few: Packed | None = None,
+) -> Kernel:  # fmt: skip
     """Return the kernel of a product with a constant matrix ``source``, which takes ``flops``.
 
     ``transpose_a`` and ``transpose_b`` say whether the other operand and the constant matrix are transposed first.
-    ``precision`` is that of both operands.
+    ``precision`` is that of both operands. Fewer rows than ``LEAST_ROUNDED`` are multiplied by ``few``, if it is given.
     """
     packed = packed_matrix(source, transpose_b, precision)
+    arrays = (*packed.arrays, *(() if few is None else few.arrays))
 
     def kernel(epilogue: Epilogue | None = None) -> Kernel:
         change = None if epilogue is None else epilogue.change
@@ -105,7 +125,7 @@ def packed_product(
                 width = columns.stop - columns.start
                 target = whole[index].reshape(-1, width)
                 added = None if more is None else more[index].reshape(-1, width)
-                packed.multiply(rows[index[:-1]].reshape(-1, packed.depth), target, columns.start, epilogue, added)
+                own.multiply(rows[index[:-1]].reshape(-1, packed.depth), target, columns.start, epilogue, added)
                 if change is not None:
                     change(target)
                 if on_tile_ready is not ignore_tile:
@@ -115,10 +135,11 @@ def packed_product(
             work = 2 * whole.size * packed.depth
             if not whole.size:
                 return whole
+            own = few if few is not None and whole.size < LEAST_ROUNDED * packed.columns else packed
             if on_tile_ready is ignore_tile and (change is None or shared(work, natively=True)):
                 target = whole.reshape(-1, packed.columns)
                 added = None if more is None else more.reshape(target.shape)
-                packed.multiply_shared(rows.reshape(-1, packed.depth), target, epilogue, added)
+                own.multiply_shared(rows.reshape(-1, packed.depth), target, epilogue, added)
                 if change is not None:
                     change(whole)
             elif on_tile_ready is ignore_tile and not shared(work) and whole.nbytes <= BLOCK_BYTES:
@@ -135,7 +156,7 @@ def packed_product(
             row_inputs=(0, 2),
             with_epilogue=kernel if epilogue is None else None,
         )
-        packing = Packing((1,), packed.nbytes)
+        packing = Packing((1,), sum({id(array): array.nbytes for array in arrays}.values()))
         return Kernel(call, packed.name, out="tiles", flops=flops, packing=packing, joins=joins)
 
     return kernel()

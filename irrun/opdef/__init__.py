@@ -12,6 +12,7 @@ from irrun.opdef.attributes import Attribute, attr
 from irrun.opdef.inputs import Input, arity, opt, ports, variadic
 from irrun.opdef.kernel import (
     FEW_ROWS,
+    LEAST_ROUNDED,
     PRECISIONS,
     AxisRole,
     Begin,
@@ -38,9 +39,9 @@ from irrun.opdef.values import CHANNELS_LAST, ORDER, Value, few
 from irrun.opdef.variables import Together, Variables, read_only
 
 __all__ = [
-    "CHANNELS_LAST", "FEW_ROWS", "ORDER", "PRECISIONS", "RELEASES", "SPECIFICATION", "Attribute", "AxisRole", "Begin",
-    "Body", "Call", "Calls", "Change", "Epilogue", "Formula", "Index", "Input", "Joins", "Kernel", "OnTileReady", "Op",
-    "Operands", "Packing", "Precision", "Refused", "Request", "Revision", "Site", "Stored", "Stream", "Together",
-    "Value", "Variables", "all_ops", "arity", "attr", "few", "find", "ignore_tile", "is_custom", "labels", "named",
-    "op", "opt", "ports", "read_only", "released", "resolve", "variadic",
+    "CHANNELS_LAST", "FEW_ROWS", "LEAST_ROUNDED", "ORDER", "PRECISIONS", "RELEASES", "SPECIFICATION", "Attribute",
+    "AxisRole", "Begin", "Body", "Call", "Calls", "Change", "Epilogue", "Formula", "Index", "Input", "Joins", "Kernel",
+    "OnTileReady", "Op", "Operands", "Packing", "Precision", "Refused", "Request", "Revision", "Site", "Stored",
+    "Stream", "Together", "Value", "Variables", "all_ops", "arity", "attr", "few", "find", "ignore_tile", "is_custom",
+    "labels", "named", "op", "opt", "ports", "read_only", "released", "resolve", "variadic",
 ]  # fmt: skip

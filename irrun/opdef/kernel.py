@@ -12,6 +12,7 @@ from irrun.opdef.values import Value
 
 __all__ = [
     "FEW_ROWS",
+    "LEAST_ROUNDED",
     "PRECISIONS",
     "AxisRole",
     "Begin",
@@ -42,8 +43,11 @@ def ignore_tile(index: Index) -> None:
     """Do nothing: the ``OnTileReady`` where no step is fused with the kernel."""
 
 
-Operands = Literal["f32", "bf16", "i8"]
-"""The precision to which the operands of products are rounded. ``i8`` is that of what integer codes multiply."""
+Operands = Literal["f32", "bf16", "i8", "codes"]
+"""The precision to which the operands of products are rounded. ``i8`` is that of what integer codes multiply. ``codes``
+is bf16 for a matrix of integer codes and what it is multiplied by, but f32 with fewer than ``LEAST_ROUNDED`` rows."""
+LEAST_ROUNDED: Final = 4
+"""The fewest rows for which tiles pay, which multiply bf16, because codes are unpacked for them."""
 Precision = Literal["f32", "bf16", "int8-activations", "auto"]
 """A precision that a user may ask for. ``auto`` stands for those for which the processor is made."""
 PRECISIONS: Final[tuple[Precision, ...]] = get_args(Precision)

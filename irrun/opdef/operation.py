@@ -220,9 +220,17 @@ class Op:
         Where the operation ``rounds_inside``, ``run_rounding`` then rounds its inner values.
 
         The planner rounds f32 if the last of these inputs is constant: both to bf16 if the file does not hold it as
-        integers, and to i8 the other one, in groups along its last axis, if the file does.
+        integers, and to i8 the other one, in groups along its last axis, if the file does. With tiles, the planner
+        rounds both to bf16, whatever the file holds.
         """
         return ()
+
+    def multiplied_rows(self, shape: Sequence[int], /) -> int:
+        """Return how many rows the operation multiplies by a matrix, for the shape of its first input.
+
+        The planner asks operations whose inputs are ``rounded`` beside codes.
+        """
+        raise TypeError(f"{self.type} multiplies no rows")
 
     def moves(self, inputs: Sequence[Value | None], /) -> bool:
         """Return whether each element of the output is one of the first input, of which ``run`` only takes the shape.

@@ -65,7 +65,7 @@ class Filtering(Sliding):
     def rounded(self, inputs: Sequence[Value | None], precision: Operands, /) -> tuple[int, ...]:
         """Return data and filters."""
         filters = inputs[1]
-        return () if precision == "i8" or filters is None or filters.shape.static is None else (0, 1)
+        return () if precision in ("i8", "codes") or filters is None or filters.shape.static is None else (0, 1)
 
     def each(self, filters: Value | None) -> Dim:
         """Return how many filter elements one element of the output (of the input, if transposed) is multiplied by."""

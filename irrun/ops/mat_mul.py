@@ -75,6 +75,9 @@ class MatMul(Op):
     def rounded(self, inputs: Sequence[Value | None], precision: Operands, /) -> tuple[int, ...]:
         return () if precision == "i8" and self.transpose_a else (0, 1)
 
+    def multiplied_rows(self, shape: Sequence[int], /) -> int:
+        return math.prod(shape[:-2]) * shape[-1] if self.transpose_a and len(shape) > 1 else math.prod(shape[:-1])
+
     def prepare(self, request: Request) -> Kernel | None:
         a, b = (value for value in request.inputs if value is not None)
         ranks = a.rank or 0, b.rank or 0

@@ -14,7 +14,19 @@ from irrun.fast import kernel as compiled_kernel
 from irrun.inference.layer import input_at
 from irrun.kernels.cast import rounded_to_bf16
 from irrun.kernels.matmul import ConstantForm
-from irrun.opdef import CHANNELS_LAST, ORDER, AxisRole, Joins, Kernel, Op, Operands, Request, Value
+from irrun.opdef import (
+    CHANNELS_LAST,
+    LEAST_ROUNDED,
+    ORDER,
+    AxisRole,
+    Joins,
+    Kernel,
+    Op,
+    Operands,
+    Request,
+    Stored,
+    Value,
+)  # fmt: skip
 from irrun.planning.groups import in_groups
 
 __all__ = ["adding_rounded", "channels_last_kernel", "defining_kernel", "kernel"]
@@ -39,6 +51,8 @@ def defining_kernel(op: Op, inputs: Sequence[Value | None], precision: Operands)
     if op.rounds_values and precision == "bf16":
         return Kernel(partial(op.run_rounding, rounded_to_bf16))
     numbers = _rounded(op, inputs, precision)
+    if numbers and precision == "codes":
+        return _by_rows(op, Kernel(op.run), _rounding(Kernel(op.run), numbers, "bf16", {}))
     return _rounding(_inside(op), numbers, precision, {}) if numbers else Kernel(op.run)
 
 
@@ -54,6 +68,8 @@ def _fastest(op: Op, request: Request, *, compiled: bool) -> Kernel | None:
     kernel = compiled_kernel(op, request if numbers else in_f32) if compiled else None
     if kernel is not None or not numbers:
         return op.prepare(in_f32) if kernel is None else kernel
+    if request.precision == "codes":
+        return _beside_codes(op, request)
     if request.precision == "i8":
         kernel = (compiled_kernel(op, in_f32) if compiled else None) or op.prepare(in_f32)
         return None if kernel is None else _rounding(kernel, numbers, "i8", {})
@@ -62,7 +78,12 @@ def _fastest(op: Op, request: Request, *, compiled: bool) -> Kernel | None:
         held = {number: _RoundedConstant.of(source).array for number, source in sources.items()}
         return _rounding(_inside(op), numbers, "bf16", held)
     *_, last = numbers
-    source = _source(request.inputs[last])
+    value = request.inputs[last]
+    if value is not None and value.stored is not None and value.stored.type.is_integer:
+        rounded = [*request.inputs[:last], replace(value, stored=_RoundedCodes.of(value.stored))]
+        kernel = op.prepare(replace(in_f32, inputs=tuple(rounded)))
+        return None if kernel is None else _rounding(kernel, numbers[:-1], "bf16", {})
+    source = _source(value)
     if source is None:  # layers compute it in each run
         kernel = op.prepare(in_f32)
         return None if kernel is None else _rounding(kernel, numbers, "bf16", {})
@@ -78,6 +99,25 @@ def _fastest(op: Op, request: Request, *, compiled: bool) -> Kernel | None:
         if stored is not None and stored.stored is not None:  # another layout may replace this kernel before a run
             return _late(op.prepare(in_f32), made)
     return made()
+
+
+def _beside_codes(op: Op, request: Request) -> Kernel | None:
+    """Return a kernel of numpy that rounds to bf16 unless the rows are few, or None if there is none."""
+    few, many = replace(request, precision="f32"), replace(request, precision="bf16")
+    shape = None if request.inputs[0] is None else request.inputs[0].shape.static
+    if shape is not None:
+        return _fastest(op, few if op.multiplied_rows(shape) < LEAST_ROUNDED else many, compiled=False)
+    kernels = op.prepare(replace(few, unpacks=False)), _fastest(op, many, compiled=False)
+    return None if kernels[0] is None or kernels[1] is None else _by_rows(op, kernels[0], kernels[1])
+
+
+def _by_rows(op: Op, few: Kernel, many: Kernel) -> Kernel:
+    """Return a kernel that calls one of two: ``few`` for fewer rows than ``LEAST_ROUNDED``."""
+
+    def call(*arrays: Any, **keywords: Any) -> Any:
+        return (few if op.multiplied_rows(arrays[0].shape) < LEAST_ROUNDED else many).call(*arrays, **keywords)
+
+    return replace(many, call=call, out="new" if few.out == "new" else "whole", joins=Joins())
 
 
 def _late(kernel: Kernel | None, make: Callable[[], Kernel | None]) -> Kernel | None:
@@ -111,6 +151,20 @@ class _RoundedConstant(ConstantForm):
     def __init__(self, source: np.ndarray) -> None:
         super().__init__(source)
         self.array = rounded_to_bf16(source)
+
+
+class _RoundedCodes(Stored):
+    """A matrix of integers as the file has it, whose numbers are rounded to bf16 where they are unpacked."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, source: Stored) -> _RoundedCodes:
+        own = source.raw, source.type, source.shape, source.zeros, source.scales
+        return cls(*own, origin=(*source.origin, "bf16"))
+
+    def unpack_rows(self, which: np.ndarray | slice) -> np.ndarray:
+        return rounded_to_bf16(super().unpack_rows(which))
 
 
 def _source(value: Value | None) -> Any:

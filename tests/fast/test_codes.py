@@ -1,17 +1,19 @@
-"""Products of a few rows with integer weights: sums over groups of codes, scaled in registers."""
+"""Products with integer weights: few rows, whose sums over groups of codes are scaled in registers, and many in bf16."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from irrun.opdef import Stored
+from bf16 import in_bf16
+from irrun.opdef import Epilogue, Stored
 from irrun.types import ELEMENT_TYPES
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
 from irrun.fast.codes import PackedCodes
 from irrun.fast.precision.digits import DigitCodes
+from irrun.fast.precision.rounded_codes import RoundedCodes
 from irrun.fast.product import WIDTH
 
 RANDOM = np.random.default_rng(0)
@@ -150,3 +152,47 @@ def test_a_huge_row_is_no_difference_of_infinities() -> None:
     out = np.empty((1, WIDTH), np.float32)
     PackedCodes(stored, False).multiply(np.full((1, 16), 2.0**122, np.float32), out)
     np.testing.assert_array_equal(out, np.full((1, WIDTH), 2.0**125, np.float32))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("type", RANGES)
+@pytest.mark.parametrize(("depth", "groups"), [(8, 1), (96, 3), (129, 1), (135, 5), (256, 16), (1100, 4)])
+def test_rows_and_codes_rounded_to_bf16(type: str, depth: int, groups: int, whole: bool) -> None:
+    """Even groups and odd ones, panels that are unpacked in one part and in several, and more rows than are held."""
+    for columns in (1, WIDTH - 1, 2 * WIDTH + 17):
+        stored, _ = matrix(type, depth, columns, groups, whole=whole)
+        if not RoundedCodes.holds(stored, False):
+            pytest.skip("this processor has no tiles")
+        packed, right = RoundedCodes(stored, False), in_bf16(stored.unpack_rows(slice(None)))
+        for rows in (1, 5, 16, 33, 300):
+            a = RANDOM.standard_normal((rows, depth + 2), np.float32)[:, 1 : depth + 1]
+            around = np.full((rows, columns + 2), 7, np.float32)
+            packed.multiply(a, around[:, 1:-1])
+            left = in_bf16(a)
+            assert (np.abs(around[:, 1:-1] - left @ right) <= 2**-21 * (np.abs(left) @ np.abs(right))).all()
+            assert (around[:, [0, -1]] == 7).all()
+
+
+@pytest.mark.parametrize("type", RANGES)
+def test_a_transposed_matrix_of_codes_rounded_to_bf16(type: str) -> None:
+    """What follows is computed, too, and parts of the rows and of the columns are those of the whole."""
+    depth, columns, rows = 200, 150, 40
+    codes = RANDOM.integers(*RANGES[type], (columns, depth)).reshape(-1)
+    raw = (codes[::2] & 15 | (codes[1::2] & 15) << 4) if type.endswith("4") else codes & 255
+    zeros, scales = np.full((columns, 4), 3, np.float32), RANDOM.uniform(0.5, 2, (columns, 4)).astype(np.float32)
+    stored = Stored(raw.astype(np.uint8), ELEMENT_TYPES[type], (columns, depth), zeros, scales)
+    if not RoundedCodes.holds(stored, True):
+        pytest.skip("this processor has no tiles")
+    packed, right = RoundedCodes(stored, True), in_bf16(stored.unpack_rows(slice(None))).T
+    a, out = RANDOM.standard_normal((rows, depth), np.float32), np.empty((rows, columns), np.float32)
+    bias, more = RANDOM.standard_normal(columns, np.float32), RANDOM.standard_normal((rows, columns), np.float32)
+    packed.multiply(a, out, 0, Epilogue(bias, True, (0.0, 50.0)), more)
+    left = in_bf16(a)
+    most = 2**-21 * (np.abs(left) @ np.abs(right) + np.abs(bias) + np.abs(more))
+    assert (np.abs(out - np.clip(left @ right + bias + more, 0, 50)) <= most).all()
+    plain, part = np.empty_like(out), np.empty_like(out)
+    packed.multiply(a, plain)
+    for begin, end in ((0, 1), (1, 38), (38, rows)):
+        packed.multiply(a[begin:end], part[begin:end, :WIDTH])
+        packed.multiply(a[begin:end], part[begin:end, WIDTH:], WIDTH)
+    np.testing.assert_array_equal(part, plain)

@@ -18,7 +18,8 @@ import irrun
 from bf16 import in_bf16
 from irrun import build as b
 from irrun.growing.layouts import repeated
-from irrun.planning import plans, requests
+from irrun.kernels.convolution import winograd
+from irrun.planning import plan, plans, requests
 from rounded_runs import convolved, inside, node, run
 
 RNG = np.random.default_rng(0)
@@ -58,7 +59,17 @@ def assert_sums(result: np.ndarray, sums: np.ndarray, terms: np.ndarray) -> None
 @pytest.mark.parametrize("type", ["f32", *HALVES])
 @pytest.mark.parametrize(("flip_a", "flip_b"), [*itertools.product([False, True], repeat=2)])
 @pytest.mark.parametrize(
-    ("rows", "depth", "columns"), [(1, 7, 3), (5, 64, 65), (13, 301, 130), (7, 1, 64), (200, 1601, 5), (0, 4, 3)]
+    ("rows", "depth", "columns"),
+    [
+        (1, 7, 3),
+        (5, 64, 65),
+        (13, 301, 130),
+        (7, 1, 64),
+        (200, 1601, 5),
+        (0, 4, 3),
+        (150, 64, 200),
+        (37, 800, 16),
+    ],
 )
 def test_products(way: str, type: str, flip_a: bool, flip_b: bool, rows: int, depth: int, columns: int) -> None:
     a, matrix = normal(2, rows, depth), normal(depth, columns)
@@ -109,6 +120,11 @@ def test_numbers_that_are_not_finite(way: str) -> None:
         (16, 70, 1, 1, 1, 1, 0),
         (17, 16, 1, 3, 1, 1, 1),
         (32, 32, 1, 3, 1, 1, 1),
+        (96, 100, 1, 3, 1, 1, 1),
+        (64, 33, 1, 1, 1, 1, 0),
+        (64, 64, 1, 1, 2, 1, 0),
+        (34, 10, 1, 5, 1, 2, 3),
+        (32, 20, 2, 3, 1, 1, 2),
         (3, 20, 1, 7, 2, 1, 3),
         (1, 5, 1, 3, 1, 1, 1),
         (9, 6, 1, 3, 2, 2, 2),
@@ -243,6 +259,8 @@ def attended(
         ((1,), 70, 35, 64, 80),
         ((2,), 9, 130, 31, 17),
         ((1,), 5, 800, 3, 4),
+        ((2,), 150, 197, 64, 72),
+        ((1,), 20, 1100, 40, 33),
     ],
 )
 def test_attention(
@@ -289,18 +307,25 @@ def test_attention_of_few_queries_stays_in_f32(way: str) -> None:
     np.testing.assert_allclose(result, weights @ value / weights.sum(-1, keepdims=True), rtol=1e-5, atol=5e-6)
 
 
+@pytest.mark.parametrize("tiles", [False, True])
 @pytest.mark.parametrize(
     ("size", "channels", "rounds"),
     [(32, 128, False), (29, 128, False), (28, 128, True), (32, 112, True), (32, 272, True)],
 )
-def test_convolutions_that_winograd_outruns_stay_in_f32(way: str, size: int, channels: int, rounds: bool) -> None:
-    """From 64 tiles of 4 × 4 outputs on, if the pairs of channels are neither too few nor too many."""
+def test_convolutions_that_winograd_outruns_stay_in_f32(
+    way: str, monkeypatch: pytest.MonkeyPatch, size: int, channels: int, rounds: bool, tiles: bool
+) -> None:
+    """From 64 of Winograd's tiles on, if the pairs of channels are neither too few nor too many.
+
+    The tiles of AMX outrun Winograd's method.
+    """
+    monkeypatch.setattr(winograd, "may_use_tiles", lambda: tiles)
     data, filters = normal(1, channels, size, size), normal(1, 128, channels, 3, 3) / 4
     how = [1, 1], [1, 1], [1, 1]
     x = b.parameter(list(data.shape), "f32")
     result = run(inside(node(b.Convolution, x, filters[0], *how)), way, data)
     exact, rounded = convolved(data, filters, *how), convolved(in_bf16(data), in_bf16(filters), *how)
-    wanted, other = (rounded, exact) if rounds else (exact, rounded)
+    wanted, other = (rounded, exact) if rounds or tiles else (exact, rounded)
     assert np.abs(result - wanted).max() < 1e-3
     assert np.abs(result - other).max() > 1e-2
 
@@ -312,16 +337,46 @@ def test_products_of_two_values_stay_in_f32(way: str) -> None:
     assert_sums(result, a.astype(np.float64) @ c, np.abs(a).astype(np.float64) @ np.abs(c))
 
 
-def test_weights_in_integers_stay_in_f32(way: str) -> None:
-    a, codes, scales = (
-        normal(5, 32),
-        RNG.integers(-8, 8, (32, 40)).astype(np.int8),
-        np.full((1, 40), 0.0123, np.float32),
-    )
+@pytest.mark.parametrize("tiles", [False, True])
+@pytest.mark.parametrize("rows", [3, 4])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_weights_in_integers_stay_in_f32_without_tiles(
+    way: str, monkeypatch: pytest.MonkeyPatch, rows: int, tiles: bool, is_known: bool
+) -> None:
+    """With tiles, four rows or more are rounded, and so are the numbers of the matrix."""
+    for module in plan, plans:
+        monkeypatch.setattr(module, "may_use_tiles", lambda: tiles)
+    a, codes = normal(rows, 64), RNG.integers(-8, 8, (64, 80)).astype(np.int8)
+    scales = np.full((1, 80), 0.0123, np.float32)
     matrix = b.Multiply(b.Convert(b.constant(codes, "i8"), destination_type="f32"), scales)
-    result = run(b.MatMul(b.parameter([5, 32], "f32"), matrix), way, a)
-    weights = codes * scales.astype(np.float64)
-    assert_sums(result, a @ weights, np.abs(a) @ np.abs(weights))
+    x = b.parameter([rows if is_known else -1, 64], "f32")
+    result = run(b.MatMul(x, matrix), way, a)
+    left, right = a.astype(np.float64), (codes * scales).astype(np.float64)
+    if tiles and rows > 3:
+        left, right = in_bf16(a), in_bf16(codes * scales)
+    assert_sums(result, left @ right, np.abs(left) @ np.abs(right))
+
+
+@pytest.mark.parametrize("type", ["i8", "u4"])
+@pytest.mark.parametrize(
+    ("shape", "flips"), [((2, 3, 40), False), ((40, 5), True), ((40, 2), True), ((3, 1, 40), False)]
+)
+def test_rows_beside_codes_are_those_of_the_whole_input(
+    way: str, monkeypatch: pytest.MonkeyPatch, type: str, shape: tuple[int, ...], flips: bool
+) -> None:
+    """Batches, and columns in place of rows."""
+    for module in plan, plans:
+        monkeypatch.setattr(module, "may_use_tiles", lambda: True)
+    a, codes = normal(*shape), RNG.integers(0, 16, (150, 40))
+    scales = np.full((150, 1), 0.0123, np.float32)
+    matrix = b.Multiply(b.Convert(b.constant(codes, type), destination_type="f32"), scales)
+    model = b.model(b.MatMul(b.parameter(list(shape), "f32"), matrix, transpose_a=flips, transpose_b=True))
+    result = irrun.compile(model, exact=way == "exact", precision="bf16")([a])[0]
+    numbers, rows = (codes * np.float32(0.0123)).T.astype(np.float32), a.T if flips else a
+    left, right = rows.astype(np.float64), numbers.astype(np.float64)
+    if math.prod(rows.shape[:-1]) > 3:
+        left, right = in_bf16(rows), in_bf16(numbers)
+    assert_sums(result, left @ right, np.abs(left) @ np.abs(right))
 
 
 def test_other_readers_of_a_constant_see_it_as_the_file_has_it(way: str) -> None:
@@ -347,11 +402,18 @@ def test_the_same_for_equal_rows(way: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "meant"), [([], []), (["avx512_bf16", "avx512_vnni"], ["bf16", "i8"]), (["avx_vnni"], ["i8"])]
+    ("flags", "tiles", "meant"),
+    [
+        ([], False, []),
+        (["avx512_bf16", "avx512_vnni"], False, ["bf16", "i8"]),
+        (["avx512_bf16", "avx512_vnni"], True, ["bf16"]),
+        (["avx_vnni"], False, ["i8"]),
+    ],
 )
 def test_auto_is_what_the_processor_is_made_for(
-    monkeypatch: pytest.MonkeyPatch, flags: Sequence[str], meant: Sequence[str]
+    monkeypatch: pytest.MonkeyPatch, flags: Sequence[str], tiles: bool, meant: Sequence[str]
 ) -> None:
+    monkeypatch.setattr(plans, "may_use_tiles", lambda: tiles)
     monkeypatch.setattr(plans, "has_flag", flags.__contains__)
     model = b.model(b.MatMul(b.parameter([5, 30], "f32"), normal(30, 6)))
     assert irrun.compile(model, precision="auto").plan.how.rounds == set(meant)

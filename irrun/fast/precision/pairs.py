@@ -1,6 +1,7 @@
-"""Vectors of f32 as pairs of bf16, as LLVM code: see ``irrun.kernels.cast.rounded_to_bf16`` for the rounding.
+"""Numbers of f32, and those of codes, as pairs of bf16, as LLVM code.
 
-A pair is 32 bits. The first number of it is in the lower half.
+See ``irrun.kernels.cast.rounded_to_bf16`` for the rounding. A pair is 32 bits. The first number of it is in the lower
+half.
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from irrun.fast.block import FORMS, WIDTH, row_bytes, widened
 from irrun.fast.machine.emitting import FLOATS, INTS, at, called, equal, int64, load_lanes, mask_of, store_lanes
 from irrun.fast.machine.late import cgutils, emitted, ir, types
 from irrun.fast.machine.processor import VECTOR, has
 
-__all__ = ["GROUP", "SHORTS", "in_bf16", "interleave", "neighbours", "round_row"]
+__all__ = ["GROUP", "SHORTS", "in_bf16", "interleave", "neighbours", "round_codes", "round_row"]
 
 GROUP: Final = 2 * VECTOR
 """The numbers of a vector of pairs."""
@@ -44,6 +46,17 @@ def neighbours(builder: Any, first: ir.Value, second: ir.Value) -> ir.Value:
     halves = [in_bf16(builder, vector) for vector in (first, second)]
     order = ir.Constant(ir.VectorType(ir.IntType(32), GROUP), [*range(GROUP)])
     return builder.bitcast(builder.shuffle_vector(*halves, order), INTS)
+
+
+def _paired(builder: Any, first: ir.Value, second: ir.Value) -> ir.Value:
+    """Return pairs, i32, each of a number of the first vector of f32 and the one of the second in the same place."""
+    if has("avx512bf16"):
+        both = builder.bitcast(neighbours(builder, first, second), _BOTH)
+        places = [place for n in range(VECTOR) for place in (n, VECTOR + n)]
+        order = ir.Constant(ir.VectorType(ir.IntType(32), GROUP), places)
+        return builder.bitcast(builder.shuffle_vector(both, both, order), INTS)
+    low, high = (builder.zext(in_bf16(builder, vector), INTS) for vector in (first, second))
+    return builder.or_(low, builder.shl(high, equal(INTS, 16)))
 
 
 def _round_row(context: Any, source: Any, target: Any, count: Any) -> Any:
@@ -79,13 +92,39 @@ def _interleave(context: Any, first: Any, second: Any, target: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         *sources, target = arguments
-        vectors = [builder.load(at(builder, source, int64(0), FLOATS), align=4) for source in sources]
-        low, high = (builder.zext(in_bf16(builder, vector), INTS) for vector in vectors)
-        pairs = builder.or_(low, builder.shl(high, equal(INTS, 16)))
-        builder.store(pairs, at(builder, target, int64(0), INTS), align=4)
+        vectors = (builder.load(at(builder, source, int64(0), FLOATS), align=4) for source in sources)
+        builder.store(_paired(builder, *vectors), at(builder, target, int64(0), INTS), align=4)
         return context.get_dummy_value()
 
     return types.void(first, second, target), generate
 
 
 interleave: Final[Callable[..., None]] = emitted(_interleave)
+
+
+def _round_codes(
+    context: Any, weights: Any, zeros: Any, b: Any, shifts: Any, scales: Any, c: Any, depth: Any
+) -> Any:  # fmt: skip
+    """Store ``(codes - zeros) * scales``, rounded to bf16, in ``c``: u32 [depth / 2, WIDTH], pairs of two rows each.
+
+    The dtypes of the arrays ``weights`` and ``zeros`` say how codes and zeros are stored. ``depth`` is even. See
+    ``block.unpack_block`` for the other parameters.
+    """
+    form, zero_form = FORMS[weights.dtype.name], FORMS[zeros.dtype.name]
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        _, _, b, shifts, scales, c, depth = arguments
+        numbers = widened(builder, zero_form, shifts), widened(builder, FORMS["float32"], scales)
+        with cgutils.for_range_slice(builder, int64(0), depth, int64(2)) as (row, _):
+            begin = builder.add(b, builder.mul(row, int64(row_bytes(form))))
+            rows = [widened(builder, form, builder.add(begin, int64(n * row_bytes(form)))) for n in range(2)]
+            into = builder.add(c, builder.mul(row, int64(2 * WIDTH)))
+            for n, (first, second, zero, factor) in enumerate(zip(*rows, *numbers)):
+                both = (builder.fmul(builder.fsub(code, zero), factor) for code in (first, second))
+                builder.store(_paired(builder, *both), at(builder, into, int64(4 * VECTOR * n), INTS), align=4)
+        return context.get_dummy_value()
+
+    return types.void(weights, zeros, b, shifts, scales, c, depth), generate
+
+
+round_codes: Final[Callable[..., None]] = emitted(_round_codes)
