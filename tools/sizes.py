@@ -26,7 +26,7 @@ MAX_PARAMETERS: Final = 10
 BUDGETS: Final = {
     "irrun": 1_500,  # api, codes, diagnostics, files, dask, pytest_plugin, __init__, __main__; targets, precisions
     "irrun/arrays": 350,
-    "irrun/base": 1_160,  # with the places and contents of caches, and of elements by byte
+    "irrun/base": 1_170,  # with the places and contents of caches, and of elements by byte
     "irrun/build": 1_250,
     "irrun/checking": 3_500,  # with runtime options, frozen dims
     "irrun/cli": 9_550,  # options of one meaning, pictures, classes, results in files, tables whose names all differ; export, passport
@@ -39,7 +39,7 @@ BUDGETS: Final = {
     "irrun/explorer": 250,
     "irrun/export": 4_150,  # a converter for each operation that ONNX can say, and functions for others
     "irrun/extensions": 7_700,  # patterns are bounded before they are compiled; internal operations
-    "irrun/fast": 11_780,  # tokens as one step each, codes times digits; with the passes of a plan that only compiled kernels need, networks in integers, products in bf16 and i8
+    "irrun/fast": 12_950,  # tokens as one step each, codes times digits; with the passes of a plan that only compiled kernels need, networks in integers, products in bf16 and i8, tiles
     "irrun/fleet": 2_000,
     "irrun/fuzz": 1_800,  # layers that are explained are taken out, and the rest is judged
     "irrun/genai": 2_200,  # texts of both sides; templates run in a process of their own; several texts at once
@@ -48,9 +48,9 @@ BUDGETS: Final = {
     "irrun/ir": 3_150,
     "irrun/kernels": 3_800,
     "irrun/model": 900,
-    "irrun/opdef": 1_660,  # with revisions of pages, and caches
+    "irrun/opdef": 1_670,  # with revisions of pages, and caches
     "irrun/ops": 13_500,
-    "irrun/planning": 3_010,  # caches that a layer overwrites; precisions, copies of chains that only move elements
+    "irrun/planning": 3_080,  # caches that a layer overwrites; precisions, copies of chains that only move elements
     "irrun/report": 1_950,  # groups in the order of the graph, runtime graphs, errors to expect
     "irrun/running": 2_350,  # runs before and after a fix
     "irrun/server": 1_850,  # editors and agents: the neighbourhood of an edit is a small document of its own
@@ -58,14 +58,14 @@ BUDGETS: Final = {
     "irrun/targets": 1_350,  # releases of OpenVINO, what each infers, rules of what each refuses: of a layer, weights, an attention; limits of devices, passports
     "irrun/testing": 950,
     "irrun/types": 850,
-    "tests": 73_800,  # internal operations, editors, widths of tables; ONNX, conversions, targets, models with open dims
-    "tools": 12_500,  # kernel_calls, planted_faults, adjudication, pairs, served models, releases, conversions
+    "tests": 74_150,  # internal operations, editors, widths of tables; ONNX, conversions, targets, models with open dims
+    "tools": 12_510,  # kernel_calls, planted_faults, adjudication, pairs, served models, releases, conversions
     "benchmarks": 2_850,  # lanes, the state of decoders, budgets of networks, exports
 }
 """The most lines of Python of each folder. A change that needs more raises the number here, and says why."""
 
-FORMATTED_BY_HAND: Final = 340
-"""The most comments in ``irrun`` that keep the formatter off: less than two thirds of the 448 of November 2026."""
+FORMATTED_BY_HAND: Final = 345
+"""The most comments in ``irrun`` that keep the formatter off. There were 448 of them in November 2026."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import irrun.fast
 from irrun.fast.integers.dots import DOT
 from irrun.fast.machine.late import Late
 from irrun.fast.machine.machine_code import MachineCode
+from irrun.fast.precision.tiles import TILES
 
 __all__ = ["function_of", "kernels", "needed", "reached", "watched"]
 
@@ -23,6 +24,9 @@ _DIGITS: Final = frozenset({"digits._multiply_part", "digits.split_rows"})
 """What nothing calls on a processor that has no instruction for four products of bytes."""
 _WIDENING: Final = frozenset({"windows.widen_bytes"})
 """What nothing calls on a processor that has one."""
+
+_PADDING: Final = frozenset({"windows.pad_words"})
+"""What nothing calls on a processor that has tiles."""
 
 
 @cache
@@ -39,6 +43,7 @@ def kernels() -> Mapping[str, MachineCode]:
 def needed(threads: int) -> frozenset[str]:
     """Return the kernels that models reach on this processor, with so many threads."""
     others = _SHARING if threads == 1 else frozenset[str]()
+    others |= _PADDING if TILES else frozenset()
     return frozenset(kernels()) - others - (_DIGITS if DOT is None or DOT.wide else _WIDENING)
 
 
