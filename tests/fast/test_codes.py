@@ -14,9 +14,11 @@ pytest.importorskip("numba", reason="the extra `fast` is not installed")
 from irrun.fast.codes import PackedCodes
 from irrun.fast.precision.digits import DigitCodes
 from irrun.fast.precision.rounded_codes import RoundedCodes
+from irrun.fast.precision.tiles import TILES
 from irrun.fast.product import WIDTH
 
 RANDOM = np.random.default_rng(0)
+WITH_TILES = pytest.mark.skipif(not TILES, reason="this processor has no tiles")
 RANGES = {"u8": (0, 256), "i8": (-128, 128), "u4": (0, 16), "i4": (-8, 8)}
 
 
@@ -154,6 +156,7 @@ def test_a_huge_row_is_no_difference_of_infinities() -> None:
     np.testing.assert_array_equal(out, np.full((1, WIDTH), 2.0**125, np.float32))
 
 
+@WITH_TILES
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("type", RANGES)
 @pytest.mark.parametrize(("depth", "groups"), [(8, 1), (96, 3), (129, 1), (135, 5), (256, 16), (1100, 4)])
@@ -161,8 +164,7 @@ def test_rows_and_codes_rounded_to_bf16(type: str, depth: int, groups: int, whol
     """Even groups and odd ones, panels that are unpacked in one part and in several, and more rows than are held."""
     for columns in (1, WIDTH - 1, 2 * WIDTH + 17):
         stored, _ = matrix(type, depth, columns, groups, whole=whole)
-        if not RoundedCodes.holds(stored, False):
-            pytest.skip("this processor has no tiles")
+        assert RoundedCodes.holds(stored, False)
         packed, right = RoundedCodes(stored, False), in_bf16(stored.unpack_rows(slice(None)))
         for rows in (1, 5, 16, 33, 300):
             a = RANDOM.standard_normal((rows, depth + 2), np.float32)[:, 1 : depth + 1]
@@ -173,6 +175,7 @@ def test_rows_and_codes_rounded_to_bf16(type: str, depth: int, groups: int, whol
             assert (around[:, [0, -1]] == 7).all()
 
 
+@WITH_TILES
 @pytest.mark.parametrize("type", RANGES)
 def test_a_transposed_matrix_of_codes_rounded_to_bf16(type: str) -> None:
     """What follows is computed, too, and parts of the rows and of the columns are those of the whole."""
@@ -181,8 +184,7 @@ def test_a_transposed_matrix_of_codes_rounded_to_bf16(type: str) -> None:
     raw = (codes[::2] & 15 | (codes[1::2] & 15) << 4) if type.endswith("4") else codes & 255
     zeros, scales = np.full((columns, 4), 3, np.float32), RANDOM.uniform(0.5, 2, (columns, 4)).astype(np.float32)
     stored = Stored(raw.astype(np.uint8), ELEMENT_TYPES[type], (columns, depth), zeros, scales)
-    if not RoundedCodes.holds(stored, True):
-        pytest.skip("this processor has no tiles")
+    assert RoundedCodes.holds(stored, True)
     packed, right = RoundedCodes(stored, True), in_bf16(stored.unpack_rows(slice(None))).T
     a, out = RANDOM.standard_normal((rows, depth), np.float32), np.empty((rows, columns), np.float32)
     bias, more = RANDOM.standard_normal(columns, np.float32), RANDOM.standard_normal((rows, columns), np.float32)

@@ -113,8 +113,8 @@ store_steps: Final[Callable[..., None]] = emitted(_store_steps)
 def _copy_window(context: Any, entries: Any, taps: Any, depth: Any, shift: Any, target: Any) -> Any:
     """Copy what a window sees, ``depth`` words at each tap, to an address, one tap after the other.
 
-    ``entries`` is the address of i64 [taps, ROWS], whose first column is that of the window. ``shift`` is added to the
-    addresses there.
+    ``entries`` is the address of i64 [taps, ROWS]. Its first column holds the addresses of the window, to which
+    ``shift`` is added.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:

@@ -151,8 +151,8 @@ def multiply_band(
 
     Their pixels, of ``depth`` words, are copied with pads, as rows of equal length. What a window sees of a row is then
     as far from what the window before it sees as pixels are, or strides. Without strides, a row of windows is followed
-    by some that count for nothing. A pad is the pixel ``nothing``. In a panel, the rows for a row of taps are whole
-    tiles, the last of which may be zeros.
+    by some that count for nothing. A pad is the pixel ``nothing``. A panel has whole tiles for each row of taps, filled
+    with rows of zeros.
     """
     down, step_y, step_x, near = geometry[0], geometry[2], geometry[3], geometry[4]
     wide, line, pixel, words = geometry[9], _line(geometry), 4 * depth, -(-geometry[1] * depth // TILE) * TILE

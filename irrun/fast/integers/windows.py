@@ -49,8 +49,8 @@ def convolve_bytes(
     ``data`` and ``residual`` (batch, rows, columns, channels) are u8, ``out`` is u8 or f32. All are contiguous. If
     ``Dot.wide``, two bytes of ``data`` are an i16. ``nothing`` u8 [channels] is what a pad holds. ``geometry`` is that
     of ``geometry_of``. ``panels`` i8 [groups * panels of each, taps * depth, 4 * WIDTH] and ``numbers`` f32 [the same,
-    rows of ``Row``, WIDTH] are those of ``integer_block``. For tiles, rows of zeros follow in each panel, and
-    if ``in_band``, those of each row of taps. A group has ``outs`` channels of the output, and a window sees
+    rows of ``Row``, WIDTH] are those of ``integer_block``. For tiles, rows of zeros follow in each panel; if
+    ``in_band``, they follow each row of taps. A group has ``outs`` channels of the output, and a window sees
     ``4 * depth`` bytes of it.
     """
     more = (panels, numbers, groups, outs, depth, rounds, adds)

@@ -1,4 +1,4 @@
-"""Numbers of f32, and those of codes, as pairs of bf16, as LLVM code.
+"""Pairs of bf16, made of numbers of f32 or of integer codes, as LLVM code.
 
 See ``irrun.kernels.cast.rounded_to_bf16`` for the rounding. A pair is 32 bits. The first number of it is in the lower
 half.

@@ -49,7 +49,7 @@ _MAX_HELD_ROWS: Final = 8 * TILE
 PAIRS: Final = 0
 """Words are pairs of bf16, and sums are f32. Subnormal numbers are 0."""
 UNSIGNED: Final = 1
-"""The words of rows are four u8, those of panels four i8, and sums are i32."""
+"""A word of a row is four u8, a word of a panel four i8, and sums are i32."""
 _PRODUCTS: Final = ("llvm.x86.tdpbf16ps", "llvm.x86.tdpbusd")
 _LOAD: Final = "llvm.x86.tileloadd64"
 _STORE: Final = "llvm.x86.tilestored64"
@@ -59,7 +59,7 @@ _I64: Final = ir.IntType(64)
 _SUMS, _ROW, _PANELS = (0, 1, 2, 3), 4, (5, 6)
 """The numbers of the tiles."""
 _LINES: Final = 4
-"""Lines of memory that the processor fetches with each tile of a row: eight rows of tiles fetch the next panel."""
+"""Lines of memory that the processor fetches with each tile of a row: sixteen tiles of rows fetch the next panel."""
 _MAX_CACHED_WORDS: Final = 144
 """The most rows of a panel that stay in the first-level cache, next to the sums of a tile of rows: 36 KiB. With all
 rows of a panel, products take up to 1.4 times as long."""

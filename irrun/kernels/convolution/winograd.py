@@ -38,8 +38,8 @@ def suits(filters: Filters, axes: tuple[Axis, ...], batch: int) -> bool:
 def outruns_bf16(outs: int, ins: int, axes: Sequence[Axis], batch: int) -> bool:
     """Return whether F(4×4, 3×3) in f32 takes less time than the plain sum of products in bf16, for a single group.
 
-    It has a quarter of the products, which take twice as long each, but 16 times as long as in the tiles of AMX. No
-    other processor is told apart, so that a run in bf16 rounds the same numbers on all of them.
+    It has a quarter of the products. Each takes twice as long as in bf16, and 16 times as long as in the tiles of AMX.
+    All processors without tiles round the same numbers in a run in bf16.
     """
     if may_use_tiles():
         return False
