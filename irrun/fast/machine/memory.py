@@ -12,13 +12,14 @@ import numpy as np
 from irrun.fast.machine.emitting import called
 from irrun.fast.machine.entries import architecture
 from irrun.fast.machine.late import array_at, emitted, inlined, ir, types
-from irrun.fast.machine.processor import compiled
 from irrun.fast.machine.structures import DATA
 
 __all__ = [
     "add_to", "address_of", "bytes_at", "data_address", "exchange", "floats_at", "halves_at", "lent", "longs_at",
     "look_at", "lower", "pause", "row_at", "words_at",
 ]  # fmt: skip
+
+_I64: Final = ir.IntType(64)
 
 
 def data_address(array: np.ndarray) -> int:
@@ -38,9 +39,17 @@ def lent(address: int, shape: tuple[int, ...]) -> np.ndarray:
 _number_at: Final = ctypes.c_int64.from_address
 
 
-@compiled
-def address_of(array: np.ndarray) -> int:
-    return int(np.intp(array.ctypes.data))  # an unsigned number plus an index would be a float
+def _address_of(context: Any, array: Any) -> Any:
+    """Return the address of an array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        known = context.make_array(signature.args[0])(context, builder, arguments[0])
+        return builder.ptrtoint(known.data, _I64)
+
+    return types.intp(array), generate
+
+
+address_of: Final = cast(Callable[[np.ndarray], int], emitted(_address_of))
 
 
 def _pointer(element: str) -> Callable[[int], Any]:
@@ -75,7 +84,6 @@ def row_at(address: int, count: int) -> np.ndarray:
 # ---------------------------------------------------------------------------------------------
 # integers (i64) that threads share
 
-_I64: Final = ir.IntType(64)
 _ORDER: Final = "seq_cst"
 """All threads see all changes in the same order."""
 
