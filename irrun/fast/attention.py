@@ -192,7 +192,7 @@ def _attend(
     shown[columns:] = _HIDDEN
     masks[:, keys:] = _HIDDEN
     if in_tiles:
-        begin_tiles()
+        begin_tiles(TILE)
     for head in range(first // queries, -(-last // queries)):
         begin, end = max(first - head * queries, 0), min(last - head * queries, queries)
         _pack_keys(places[1, head], 4 * steps[1], keys, depth, share, across, some)

@@ -21,6 +21,7 @@ from irrun.fast.machine.memory import address_of, halves_at, words_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.panels import AS_THEY_ARE, multiply_panels
 from irrun.fast.precision.bf16 import round_rows
+from irrun.fast.precision.tiles import PAIRS, TILE, TILES, begin_tiles, end_tiles, holds_pairs, multiply_rows
 from irrun.fast.product import packed_matrix
 from irrun.kernels import recurrence as by_numpy
 from irrun.opdef import Epilogue, Kernel, Operands, Request
@@ -124,18 +125,39 @@ def gru_linear(w: np.ndarray, r: np.ndarray, b: np.ndarray, precision: Operands 
 
 
 @contracted
-def _operand(states: np.ndarray, pairs: np.ndarray, rounds: bool) -> np.ndarray:
-    """Return rows as products read them: ``states``, or ``pairs``, which become their bf16. ``states`` are rounded."""
-    if not rounds:
-        return states
+def _memory(batch: int, n: int, count: int, panels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return memory for so many rows of ``n`` numbers in bf16, and of ``count`` sums: see ``_multiply``."""
+    if TILES and holds_pairs(panels):
+        rows, columns = batch if batch < TILE else -(-batch // TILE) * TILE, -(-count // TILE) * TILE
+        return np.zeros((rows, panels.shape[1]), np.float32), np.empty((rows, columns), np.float32)
+    return np.empty((batch, (n + 1) // 2), np.float32), np.empty((batch, count), np.float32)
+
+
+@contracted
+def _multiply(states: np.ndarray, pairs: np.ndarray, panels: np.ndarray, sums: np.ndarray, rounds: bool) -> None:
+    """Fill ``sums`` with the product of the ``states`` and panels.
+
+    If ``rounds``, the states are rounded to bf16 first, and ``pairs`` becomes what the product reads.
+    """
     batch, n = states.shape
-    round_rows(address_of(states), n, address_of(pairs), (n + 1) // 2, n, 0, batch)
+    if not rounds:
+        multiply_panels(states, panels, sums, 0, AS_THEY_ARE)
+        return
+    apart = pairs.shape[1]
+    round_rows(address_of(states), n, address_of(pairs), apart, n, 0, batch)
     for i in range(batch):
-        halves = array_at(halves_at(address_of(pairs) + 4 * i * pairs.shape[1]), n)
+        halves = array_at(halves_at(address_of(pairs) + 4 * i * apart), n)
         bits = array_at(words_at(address_of(states) + 4 * i * n), n)
         for j in range(n):
             bits[j] = np.uint32(halves[j]) << np.uint32(16)
-    return pairs
+    if TILES and holds_pairs(panels):
+        # one row, too: tiles read the panels from the second-level cache in two thirds of the time
+        multiply_rows(
+            PAIRS, address_of(pairs), 4 * apart, 1, 0, address_of(panels), panels.strides[0], apart, address_of(sums),
+            sums.strides[0], batch, sums.shape[1],
+        )  # fmt: skip
+    else:
+        multiply_panels(pairs, panels, sums, 0, AS_THEY_ARE)
 
 
 @contracted
@@ -143,10 +165,11 @@ def _activate(row: np.ndarray, x: np.ndarray, sigmoids: int) -> None:
     """Add ``x`` to a row of gates, and apply the sigmoid to so many of them and tanh to the others."""
     for j in range(row.size):
         row[j] += x[j]
+    others = row[sigmoids:]
     for j in range(sigmoids):
         row[j] = sigmoid(row[j])
-    for j in range(sigmoids, row.size):
-        row[j] = tanh(row[j])
+    for j in range(others.size):
+        others[j] = tanh(others[j])
 
 
 @compiled
@@ -156,14 +179,14 @@ def _lstm(
 ) -> None:  # fmt: skip
     batch, time, count = x.shape
     n = count // 4
-    gates = np.empty((batch, count), np.float32)
-    pairs = np.empty((batch, (n + 1) // 2), np.float32)
+    pairs, gates = _memory(batch, n, count, panels)
     hidden, cells = states[0], states[1]
+    begin_tiles(max(1, min(batch, TILE)))
     for step in range(first, last):
         at = time - 1 - step if backwards else step
-        multiply_panels(_operand(hidden, pairs, rounds), panels, gates, 0, AS_THEY_ARE)
+        _multiply(hidden, pairs, panels, gates, rounds)
         for i in range(batch):
-            row, cell, after = gates[i], cells[i], hidden[i]
+            row, cell, after = gates[i, :count], cells[i], hidden[i]
             forget, new, candidate, output = row[:n], row[n : 2 * n], row[2 * n : 3 * n], row[3 * n :]
             _activate(row[: 3 * n], x[i, at, : 3 * n], 2 * n)
             _activate(output, x[i, at, 3 * n :], n)
@@ -172,6 +195,7 @@ def _lstm(
             for j in range(n):
                 after[j] = tanh(cell[j]) * output[j]
             y[i, at] = after
+    end_tiles()
 
 
 @compiled
@@ -181,23 +205,24 @@ def _gru(
 ) -> None:  # fmt: skip
     batch, time, count = x.shape
     n = count // 3
-    gates = np.empty((batch, 2 * n), np.float32)
-    pairs = np.empty((batch, (n + 1) // 2), np.float32)
-    news, kept = np.empty((batch, n), np.float32), np.empty((batch, n), np.float32)
-    hidden = states[0]
+    pairs, gates = _memory(batch, n, 2 * n, of_gates)
+    more, news = _memory(batch, n, n, of_hidden)
+    kept, hidden = np.empty((batch, n), np.float32), states[0]
+    begin_tiles(max(1, min(batch, TILE)))
     for step in range(first, last):
         at = time - 1 - step if backwards else step
-        multiply_panels(_operand(hidden, pairs, rounds), of_gates, gates, 0, AS_THEY_ARE)
+        _multiply(hidden, pairs, of_gates, gates, rounds)
         for i in range(batch):
-            _activate(gates[i], x[i, at, : 2 * n], 2 * n)
+            _activate(gates[i, : 2 * n], x[i, at, : 2 * n], 2 * n)
             reset, part, before = gates[i, n:], kept[i], hidden[i]
             for j in range(n):
                 part[j] = reset[j] * before[j]
-        multiply_panels(_operand(kept, pairs, rounds), of_hidden, news, 0, AS_THEY_ARE)
+        _multiply(kept, more, of_hidden, news, rounds)
         for i in range(batch):
-            _activate(news[i], x[i, at, 2 * n :], 0)
+            _activate(news[i, :n], x[i, at, 2 * n :], 0)
             _mix(hidden[i], news[i], gates[i, :n])
             y[i, at] = hidden[i]
+    end_tiles()
 
 
 @compiled
@@ -207,20 +232,21 @@ def _gru_linear(
 ) -> None:  # fmt: skip
     batch, time, count = x.shape
     n = count // 3
-    gates = np.empty((batch, count), np.float32)
-    pairs = np.empty((batch, (n + 1) // 2), np.float32)
+    pairs, gates = _memory(batch, n, count, panels)
     hidden = states[0]
+    begin_tiles(max(1, min(batch, TILE)))
     for step in range(first, last):
         at = time - 1 - step if backwards else step
-        multiply_panels(_operand(hidden, pairs, rounds), panels, gates, 0, AS_THEY_ARE)
+        _multiply(hidden, pairs, panels, gates, rounds)
         for i in range(batch):
             _activate(gates[i, : 2 * n], x[i, at, : 2 * n], 2 * n)
-            reset, new = gates[i, n : 2 * n], gates[i, 2 * n :]
+            reset, new = gates[i, n : 2 * n], gates[i, 2 * n : count]
             for j in range(n):
                 new[j] = reset[j] * (new[j] + rest[j])
             _activate(new, x[i, at, 2 * n :], 0)
             _mix(hidden[i], new, gates[i, :n])
             y[i, at] = hidden[i]
+    end_tiles()
 
 
 @contracted

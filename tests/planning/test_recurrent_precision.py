@@ -87,7 +87,7 @@ KINDS = [("LSTM", False), ("GRU", False), ("GRU", True), ("RNN", False)]
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize(
     ("batch", "steps", "size", "hidden"),
-    [(1, 5, 7, 16), (2, 3, 33, 17), (2, 1, 4, 65), (2, 1, 1, 1), (4, 2, 8, 3), (0, 2, 3, 4)],
+    [(1, 5, 7, 16), (2, 3, 33, 17), (2, 1, 4, 65), (2, 1, 1, 1), (4, 2, 8, 3), (0, 2, 3, 4), (20, 2, 5, 9)],
 )
 @pytest.mark.parametrize(("kind", "linear"), KINDS)
 def test_sequences(

@@ -71,7 +71,7 @@ def multiply_windows_in_tiles(
     most = min(most, _MAX_SHALLOW_WINDOWS) if words <= _SHALLOW_WORDS else most
     # the addresses of memory are found where it is used: numba releases memory after the last use
     memory, totals = np.zeros(most * words, np.uint32), np.empty(most * WIDTH, np.uint32)
-    begin_tiles()
+    begin_tiles(TILE)
     for top in range(0, count, most):
         tall, even, apart = min(most, count - top), 0, 0
         first, held, c = table[top // ROWS, 0, top % ROWS] + shift, address_of(memory), address_of(totals)
@@ -166,7 +166,7 @@ def multiply_band(
     seen = (bottom - top) * line + (place + count - 1) % wide + 1 - begin if together else wide
     totals = np.empty(-(-seen // TILE) * TILE * WIDTH, np.uint32)
     size, apart, far = panels.strides[0], step_x * pixel, line * pixel
-    begin_tiles()
+    begin_tiles(TILE)
     for panel in range(len(panels)):
         columns, window = min(WIDTH, outs - panel * WIDTH), 0
         b, start, sums = address_of(panels) + panel * size, address_of(memory) + begin * apart, address_of(totals)

@@ -149,7 +149,7 @@ def _multiply_in_tiles(
     most, step = rows_at_once(count, words), a.strides[0]
     rounded, sums = np.zeros((most, words), np.float32), np.empty((most, WIDTH), np.float32)
     ldc, size = out.strides[0], panels.strides[0]
-    begin_tiles()
+    begin_tiles(min(count, TILE))
     for top in range(0, count, most):
         high, source = min(most, count - top), address_of(a) + top * step
         held, apart = address_of(rounded), 4 * words

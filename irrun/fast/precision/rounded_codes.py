@@ -78,7 +78,7 @@ def _multiply_in_tiles(
     rounded, sums = np.zeros((most, words), np.float32), np.empty((most, WIDTH), np.float32)
     pairs, floats = np.empty((some, WIDTH), np.uint32), np.empty((2 * some + 1, WIDTH), np.float32)
     step, apart = a.strides[0], 4 * words
-    begin_tiles()
+    begin_tiles(TILE)
     for top in range(0, count, most):
         high, held, total = min(most, count - top), address_of(rounded), address_of(sums)
         for row in range(high):

@@ -39,7 +39,7 @@ TILES: Final = has("amx-tile") and has("amx-bf16") and has("amx-int8") and has("
 calls: LLVM would refuse it."""
 TILE: Final = 16
 """Rows of a tile, and the words in each of them."""
-LEAST_ROWS: Final = 6
+LEAST_ROWS: Final = 2
 """The fewest rows for which tiles, most of whose rows are then empty, are faster than vectors."""
 _MAX_HELD_BYTES: Final = 1 << 20
 """Bytes of the rows that each panel is multiplied with in turn, so that they stay in the second-level cache."""
@@ -84,21 +84,24 @@ def _holds_pairs(context: Any, panels: Any) -> Any:
 holds_pairs: Final = cast(Callable[[Any], bool], emitted(_holds_pairs))
 
 
-def _begin(context: Any) -> Any:
-    """Configure the tiles of this thread."""
+def _begin(context: Any, rows: Any) -> Any:
+    """Configure the tiles of this thread. Those of rows and sums have ``rows`` rows, 1 to ``TILE``."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         if not TILES:
             return context.get_dummy_value()
+        few = (*_SUMS, _ROW)
+        whole = int64(sum(TILE << 8 * tile for tile in range(8) if tile not in few))
+        high = builder.add(builder.mul(arguments[0], int64(sum(1 << 8 * tile for tile in few))), whole)
         # the number of the layout; from byte 16 on, bytes in a row of each tile, two bytes each; from 48 on, rows
-        sizes = [1, 0, *[0x0001_0001_0001_0001 * 4 * TILE] * 2, 0, 0, 0x0101_0101_0101_0101 * TILE, 0]
+        sizes = [*map(int64, (1, 0, *[0x0001_0001_0001_0001 * 4 * TILE] * 2, 0, 0)), high, int64(0)]
         place = cgutils.alloca_once(builder, ir.ArrayType(_I64, 8))
         for n, size in enumerate(sizes):
-            builder.store(int64(size), cgutils.gep_inbounds(builder, place, 0, n))
+            builder.store(size, cgutils.gep_inbounds(builder, place, 0, n))
         called(builder, "llvm.x86.ldtilecfg", _VOID, builder.bitcast(place, _I8.as_pointer()))
         return context.get_dummy_value()
 
-    return types.void(), generate
+    return types.void(rows), generate
 
 
 def _end(context: Any) -> Any:
@@ -112,7 +115,7 @@ def _end(context: Any) -> Any:
     return types.void(), generate
 
 
-begin_tiles: Final = cast(Callable[[], None], emitted(_begin))
+begin_tiles: Final = cast(Callable[[int], None], emitted(_begin))
 end_tiles: Final = cast(Callable[[], None], emitted(_end))
 
 
