@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from irrun.fast.attention_block import as_columns, fetch_row, weigh_block, weigh_pairs, weigh_vectors
+from irrun.fast.attention_block import TOGETHER, as_columns, fetch_row, weigh_block, weigh_rows
 from irrun.fast.block import HALF
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import address_of, data_address, row_at
@@ -17,7 +17,7 @@ from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS, compiled
 from irrun.fast.machine.sharing import share
 from irrun.fast.panels import AS_THEY_ARE, MAX_SUMMED_ROWS, WIDTH, multiply_half, multiply_panel
 from irrun.fast.precision.pairs import GROUP, interleave, round_row
-from irrun.fast.precision.tiles import PAIRS, TILE, TILES, begin_tiles, end_tiles, multiply_rows
+from irrun.fast.precision.tiles import PAIRS, TILE, TILES, begin_tiles, copy_words, end_tiles, multiply_rows
 from irrun.fast.tokens.few_queries import attend_in_place
 from irrun.kernels import attention as by_numpy
 from irrun.kernels.blocks import report_in_blocks
@@ -201,7 +201,7 @@ def _attend(
             high = min(tall, end - top)
             a, lda = places[0, head] + 4 * top * steps[0], steps[0]
             if share == 2:
-                _pack_rows(a, 4 * lda, high, depth, share, some)
+                _pack_rows(a, 4 * lda, high, depth, share, address_of(some), 4 * held)
                 a, lda = address_of(some), held
             _fetch_next(places, steps, head, (top, top + high), (depth, width), keys)
             seen = min(keys, top + high) if causal else keys
@@ -211,28 +211,38 @@ def _attend(
                 _weigh_few(across, weights, factors, (a, lda, words), rows, sees, scale, high)
             else:
                 _score(across, (a, lda, words), weights, high, seen, in_tiles)
-                if len(places) == 5 and keys % GROUP:
-                    for i in range(high if steps[4] else 1):
-                        source = places[4, head] + 4 * (top + i) * steps[4]
-                        _copy(source, address_of(masks) + 4 * i * columns, keys, _ONE)
-                for i in range(high):
-                    visible, place = min(keys, top + i + 1) if causal else keys, address_of(weights) + 4 * i * columns
-                    mask = address_of(shown) + 4 * (columns - visible)
-                    if len(places) == 5:
-                        mask = places[4, head] + 4 * (top + i) * steps[4]
-                        if keys % GROUP:
-                            mask = address_of(masks) + (4 * i * columns if steps[4] else 0)
-                    groups = -(-seen // GROUP)
-                    if share == 2:
-                        factors[i] = _ONE / weigh_pairs(place, mask, scale, groups)
-                    else:
-                        factors[i] = _ONE / weigh_vectors(place, mask, scale, groups)
+                groups, place, inverse = -(-seen // GROUP), address_of(weights), address_of(factors)
+                mask, step, rising = address_of(shown) + 4 * (columns - keys), 0, 0
+                if len(places) == 5:
+                    mask, step = places[4, head] + 4 * top * steps[4], 4 * steps[4]
+                    if keys % GROUP:
+                        for i in range(high if step else 1):
+                            copy_words(mask + i * step, address_of(masks) + 4 * i * columns, keys)
+                        mask, step = address_of(masks), 4 * columns if step else 0
+                elif causal:  # each query sees one key more than the one before it
+                    rising = max(min(keys - top, high), 0)
+                    more = address_of(shown) + 4 * (columns - top - 1)
+                    _weigh_many(form, place, 4 * columns, more, -4, scale, groups, inverse, rising)
+                place, inverse = place + 4 * rising * columns, inverse + 4 * rising
+                _weigh_many(form, place, 4 * columns, mask, step, scale, groups, inverse, high - rising)
             _sum_up(values, weights, sums, high, seen, width, share, in_tiles)
             for i in range(high):
                 place = places[3, head] + 4 * (top + i) * steps[3]
                 _copy(address_of(sums) + 4 * i * wide * WIDTH, place, width, factors[i])
     if in_tiles:
         end_tiles()
+
+
+@contracted
+def _weigh_many(
+    form: np.ndarray, row: int, apart: int, mask: int, step: int, scale: Number, groups: int, factors: int, rows: int
+) -> None:
+    """Make weights of so many rows of scores: see ``attention_block.weigh_rows``."""
+    whole = rows - rows % TOGETHER
+    for n in range(0, whole, TOGETHER):
+        weigh_rows(TOGETHER, form, row + n * apart, apart, mask + n * step, step, scale, groups, factors + 4 * n)
+    for n in range(whole, rows):
+        weigh_rows(1, form, row + n * apart, apart, mask + n * step, step, scale, groups, factors + 4 * n)
 
 
 @contracted
@@ -330,11 +340,11 @@ def _weigh_few(
 
 @contracted
 def _pack_rows(
-    source: int, step: int, rows: int, count: int, share: int, some: np.ndarray
+    source: int, step: int, rows: int, count: int, share: int, target: int, apart: int
 ) -> None:  # fmt: skip
-    """Copy rows of numbers, which are ``step`` bytes apart, to words of a form. What follows them in a row stays."""
+    """Copy rows of numbers, ``step`` bytes apart, to rows of words, ``apart`` bytes apart. What follows them stays."""
     for i in range(rows):
-        row, place = source + i * step, address_of(some) + i * some.strides[0]
+        row, place = source + i * step, target + i * apart
         if share == 1:
             _copy(row, place, count, _ONE)
         else:
@@ -346,15 +356,16 @@ def _pack_keys(
     source: int, step: int, keys: int, depth: int, share: int, across: np.ndarray, some: np.ndarray
 ) -> None:  # fmt: skip
     """Fill panels, whose columns are keys. The rows of ``source`` are ``step`` bytes apart."""
-    held = some.shape[1]
+    held, rows, begin, size = some.shape[1], address_of(some), address_of(across), across.strides[0]
     for j in range(0, keys, VECTOR):
-        _pack_rows(source + j * step, step, min(VECTOR, keys - j), depth, share, some)
+        _pack_rows(source + j * step, step, min(VECTOR, keys - j), depth, share, rows, 4 * held)
         for n in range(keys - j, VECTOR):
+            row = row_at(rows + 4 * n * held, held)
             for k in range(held):
-                some[n, k] = _ZERO
-        target = address_of(across) + j // WIDTH * across.strides[0] + 4 * (j % WIDTH)
+                row[k] = _ZERO
+        target = begin + j // WIDTH * size + 4 * (j % WIDTH)
         for k in range(0, held, VECTOR):
-            as_columns(address_of(some) + 4 * k, 4 * held, target + 4 * k * WIDTH, 4 * WIDTH)
+            as_columns(rows + 4 * k, 4 * held, target + 4 * k * WIDTH, 4 * WIDTH)
 
 
 @contracted
@@ -363,13 +374,12 @@ def _pack_values(
 ) -> None:  # fmt: skip
     """Fill panels, whose rows are values. The rows of ``source`` are ``step`` bytes apart."""
     one, other, zeros = address_of(spare), address_of(spare) + 4 * VECTOR, address_of(spare) + 8 * VECTOR
+    begin, size, panels = address_of(values), values.strides[0], len(values)
     for j in range(0, keys, share):
-        row, target = source + j * step, address_of(values) + 4 * (j // share) * WIDTH
+        row, target = source + j * step, begin + 4 * (j // share) * WIDTH
         if share == 1:
-            for panel in range(len(values)):
-                _copy(
-                    row + 4 * panel * WIDTH, target + panel * values.strides[0], min(WIDTH, width - panel * WIDTH), _ONE
-                )
+            for panel in range(panels):
+                _copy(row + 4 * panel * WIDTH, target + panel * size, min(WIDTH, width - panel * WIDTH), _ONE)
             continue
         is_last = j + 1 == keys
         for k in range(0, width, VECTOR):
@@ -378,7 +388,7 @@ def _pack_values(
                 _copy(first, one, width - k, _ONE)
                 _copy(second, other, width - k, _ONE)
                 first, second = one, other
-            interleave(first, second, target + k // WIDTH * values.strides[0] + 4 * (k % WIDTH))
+            interleave(first, second, target + k // WIDTH * size + 4 * (k % WIDTH))
 
 
 @contracted

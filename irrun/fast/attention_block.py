@@ -24,12 +24,13 @@ from irrun.fast.machine.emitting import (
     repeated,
 )  # fmt: skip
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
-from irrun.fast.machine.processor import VECTOR
+from irrun.fast.machine.processor import VECTOR, VECTORS, has
 from irrun.fast.precision.pairs import GROUP, neighbours
 
-__all__ = ["as_columns", "fetch_row", "weigh_block", "weigh_pairs", "weigh_vectors"]
+__all__ = ["TOGETHER", "as_columns", "fetch_row", "weigh_block", "weigh_rows"]
 
 _F32: Final = ir.FloatType()
+_I32: Final = ir.IntType(32)
 
 
 def _as_columns(context: Any, source: Any, step: Any, target: Any, apart: Any) -> Any:
@@ -80,7 +81,8 @@ def _across(builder: Any, operation: str, vector: ir.Value, first: float | None,
     return called(builder, name, _F32, *given, vector, fastmath=(flag,))
 
 
-_LEAST: Final = -88.0  # the exponential is 0 from here on
+_LEAST: Final = -126.0
+"""The least power of two that is a normal number. Others take the processor a hundred times as long."""
 _PER_E: Final = 1.4426950216293335
 _ROUNDING: Final = float((3 << 22) + 127)
 """A number of this size holds an integer, and 127 more, in the lowest bits of its mantissa."""
@@ -93,67 +95,129 @@ _POWERS: Final = (
     1.0,
 )
 """2**f for |f| <= 1/2 as a polynomial, within 2e-7: the coefficients from the highest power on."""
+_IN_PARTS: Final = has("avx512dq")
+"""Whether an instruction takes the whole part off a number, and another one multiplies by two to the power of it."""
 
 
-def _exponential(builder: Any, x: ir.Value) -> ir.Value:
-    """Return e to the power of vectors of numbers <= 0, or 0 for results that are no normal numbers."""
-    x = builder.select(builder.fcmp_ordered("<", x, equal(FLOATS, _LEAST)), equal(FLOATS, _LEAST), x)
-    biased = fused(builder, x, equal(FLOATS, _PER_E), equal(FLOATS, _ROUNDING))
-    whole = builder.fsub(biased, equal(FLOATS, _ROUNDING))
-    rest = fused(builder, x, equal(FLOATS, _PER_E), builder.fneg(whole))
-    power = equal(FLOATS, _POWERS[0])
+def _powers_of_two(builder: Any, numbers: Sequence[ir.Value]) -> list[ir.Value]:
+    """Return 2 to the power of vectors of numbers <= 0, or 0 for results that are no normal numbers.
+
+    Each stage is computed for all vectors, because the processor looks for work only among so many instructions.
+    """
+    if _IN_PARTS:
+        rests = [_on_lanes(builder, "reduce", x, ir.Constant(_I32, _TO_NEAREST)) for x in numbers]
+        wholes = [builder.fsub(*pair) for pair in zip(numbers, rests)]
+    else:
+        lowest = equal(FLOATS, _LEAST - 1)  # its exponent is 0, and so is the number
+        numbers = [builder.select(builder.fcmp_ordered("<", x, lowest), lowest, x) for x in numbers]
+        wholes = [builder.fadd(x, equal(FLOATS, _ROUNDING)) for x in numbers]  # with 127 more
+        rests = [builder.fsub(x, builder.fsub(whole, equal(FLOATS, _ROUNDING))) for x, whole in zip(numbers, wholes)]
+    powers: list[ir.Value] = [equal(FLOATS, _POWERS[0])] * len(rests)
     for coefficient in _POWERS[1:]:
-        power = fused(builder, power, rest, equal(FLOATS, coefficient))
-    exponent = builder.shl(builder.bitcast(biased, INTS), equal(INTS, 23))
-    return builder.fmul(power, builder.bitcast(exponent, FLOATS))
+        powers = [fused(builder, power, rest, equal(FLOATS, coefficient)) for power, rest in zip(powers, rests)]
+    if _IN_PARTS:
+        shown = [builder.fcmp_unordered(">=", whole, equal(FLOATS, _LEAST)) for whole in wholes]  # NaN stays
+        return [_on_lanes(builder, "scalef", *three[:2], mask=three[2]) for three in zip(powers, wholes, shown)]
+    exponents = [builder.shl(builder.bitcast(whole, INTS), equal(INTS, 23)) for whole in wholes]
+    return [builder.fmul(power, builder.bitcast(exponent, FLOATS)) for power, exponent in zip(powers, exponents)]
 
 
-def _weigh(paired: bool) -> Callable[..., Any]:
-    def weigh(context: Any, row: Any, mask: Any, scale: Any, groups: Any) -> Any:
-        """Replace ``groups`` groups of scores by weights, and return their sum.
+_TO_NEAREST: Final = 8
+"""Has ``reduce`` find what a number differs from the next whole one."""
 
-        These are the exponentials of what ``score * scale + mask`` is less than the largest one. ``row`` and ``mask``
-        are addresses of f32. With pairs, the weights are rounded to bf16, and so is what is summed up.
-        """
 
-        def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
-            row, mask, scale, groups = arguments
-            factor = repeated(builder, scale)
+def _on_lanes(builder: Any, name: str, *arguments: ir.Value, mask: ir.Value | None = None) -> ir.Value:
+    """Return what an instruction of AVX-512 gives for the lanes in a mask, rounded to the nearest number, else 0."""
+    lanes = ir.IntType(VECTOR)
+    shown = ir.Constant(lanes, -1) if mask is None else builder.bitcast(mask, lanes)
+    name = f"llvm.x86.avx512.mask.{name}.ps.{32 * VECTOR}"
+    return called(builder, name, FLOATS, *arguments, equal(FLOATS, 0.0), shown, ir.Constant(_I32, 4))
 
-            def scaled(index: ir.Value) -> list[ir.Value]:
-                offset, found = builder.mul(index, int64(4 * GROUP)), []
+
+TOGETHER: Final = VECTORS
+"""The rows of scores that become weights at once. One row alone leaves the processor waiting: each number needs twelve
+instructions in turn."""
+
+
+def _weigh_rows(
+    context: Any, rows: Any, form: Any, row: Any, apart: Any, mask: Any, step: Any, scale: Any, groups: Any,
+    factors: Any,
+) -> Any:  # fmt: skip
+    """Replace ``groups`` groups of scores of each row by weights, and store one divided by their sum.
+
+    The weights are the exponentials of what ``score * scale + mask`` is less than the largest one of the row. ``rows``
+    is a literal. ``row``, ``mask`` and ``factors`` are addresses of f32: the rows are ``apart`` bytes apart, those of
+    the mask ``step``. Only the dtype of ``form`` matters: with pairs, the weights are rounded to bf16, so is what is
+    summed up, and pairs take the first half of a row.
+    """
+    count, is_paired = literal(rows), form.dtype.name == "uint32"
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        row, apart, mask, step, scale, groups, factors = arguments[2:]
+        factor = repeated(builder, scale)
+        begins, masks = (
+            [builder.add(begin, builder.mul(by, int64(n))) for n in range(count)]
+            for begin, by in ((row, apart), (mask, step))
+        )
+
+        def scaled(index: ir.Value) -> list[ir.Value]:
+            offset, found = builder.mul(index, int64(4 * GROUP)), []
+            for addresses in zip(begins, masks):
                 for n in (0, VECTOR):
                     score, added = (
                         builder.load(at(builder, address, builder.add(offset, int64(4 * n)), FLOATS), align=4)
-                        for address in (row, mask)
+                        for address in addresses
                     )
                     found.append(fused(builder, score, factor, added))
-                return found
+            return found
 
-            def larger(index: ir.Value, most: Sequence[ir.Value]) -> list[ir.Value]:
-                return [_larger(builder, score, before) for score, before in zip(scaled(index), most)]
+        def larger(index: ir.Value, most: Sequence[ir.Value]) -> list[ir.Value]:
+            return [_larger(builder, score, before) for score, before in zip(scaled(index), most)]
 
-            def weighed(index: ir.Value, totals: Sequence[ir.Value]) -> list[ir.Value]:
-                begin = builder.add(row, builder.mul(index, int64(4 * GROUP)))
-                places = [at(builder, begin, int64(4 * n), FLOATS) for n in (0, VECTOR)]
-                # to compute a score twice takes less time than to store it
-                weights = [_exponential(builder, builder.fsub(score, greatest)) for score in scaled(index)]
-                if not paired:
-                    for weight, place in zip(weights, places):
-                        builder.store(weight, place, align=4)
-                    return [builder.fadd(*pair) for pair in zip(totals, weights)]
-                pairs = neighbours(builder, *weights)
-                builder.store(pairs, at(builder, row, builder.mul(index, int64(4 * VECTOR)), INTS), align=4)
-                return [_plus_pairs(builder, totals[0], pairs), totals[1]]
+        def weighed(index: ir.Value, totals: Sequence[ir.Value]) -> list[ir.Value]:
+            # to compute a score twice takes less time than to store it
+            weights: list[Any] = _exponentials(builder, scaled(index), [most for most in greatest for _ in range(2)])
+            if is_paired:
+                weights = [neighbours(builder, *weights[n : n + 2]) for n in range(0, len(weights), 2)]
+            each = len(weights) // count
+            for n, weight in enumerate(weights):
+                begin = builder.add(begins[n // each], builder.mul(index, int64(4 * VECTOR * each)))
+                builder.store(weight, at(builder, begin, int64(4 * VECTOR * (n % each)), weight.type), align=4)
+            if is_paired:
+                return [_plus_pairs(builder, *pair) for pair in zip(totals, weights)]
+            return [builder.fadd(*pair) for pair in zip(totals, weights)]
 
-            found = _larger(builder, *looped(builder, groups, 1, [equal(FLOATS, -math.inf)] * 2, larger))
-            greatest = repeated(builder, _across(builder, "fmax", found, None, "nnan"))
-            total = builder.fadd(*looped(builder, groups, 1, [equal(FLOATS, 0.0)] * 2, weighed))
-            return _across(builder, "fadd", total, -0.0, "reassoc")
+        found = looped(builder, groups, 1, [equal(FLOATS, -math.inf)] * (2 * count), larger)
+        greatest = _greatest(builder, [found[2 * n : 2 * n + 2] for n in range(count)])
+        each = 1 if is_paired else 2
+        totals = looped(builder, groups, 1, [equal(FLOATS, 0.0)] * (each * count), weighed)
+        sums = [reduce(builder.fadd, totals[each * n : each * n + each]) for n in range(count)]
+        _store_factors(builder, sums, factors)
+        return context.get_dummy_value()
 
-        return types.float32(row, mask, scale, groups), generate
+    return types.void(rows, form, row, apart, mask, step, scale, groups, factors), generate
 
-    return emitted(weigh)
+
+weigh_rows: Final[Callable[..., None]] = emitted(_weigh_rows, prefer_literal=True)
+
+
+def _greatest(builder: Any, rows: Sequence[Sequence[ir.Value]]) -> list[ir.Value]:
+    """Return the largest of the scores of each row, in each lane of a vector."""
+    largest = [reduce(partial(_larger, builder), scores) for scores in rows]
+    return [repeated(builder, _across(builder, "fmax", vector, None, "nnan")) for vector in largest]
+
+
+def _exponentials(builder: Any, scores: Sequence[ir.Value], most: Sequence[ir.Value]) -> list[ir.Value]:
+    """Return the exponentials of what each vector of scores is less than ``most``."""
+    differences = [builder.fsub(*pair) for pair in zip(scores, most)]
+    return _powers_of_two(builder, [builder.fmul(difference, equal(FLOATS, _PER_E)) for difference in differences])
+
+
+def _store_factors(builder: Any, totals: Sequence[ir.Value], factors: ir.Value) -> None:
+    """Store one divided by the sum of each vector at an address."""
+    for row, total in enumerate(totals):
+        inverse = builder.fdiv(ir.Constant(_F32, 1.0), _across(builder, "fadd", total, -0.0, "reassoc"))
+        builder.store(inverse, at(builder, factors, int64(4 * row), _F32), align=4)
 
 
 def _plus_pairs(builder: Any, total: ir.Value, pairs: ir.Value) -> ir.Value:
@@ -167,11 +231,6 @@ def _larger(builder: Any, x: ir.Value, other: ir.Value) -> ir.Value:
     return builder.select(builder.fcmp_ordered(">", x, other), x, other)
 
 
-weigh_vectors: Final[Callable[[int, int, Any, int], Any]] = _weigh(False)
-weigh_pairs: Final[Callable[[int, int, Any, int], Any]] = _weigh(True)
-"""Pairs take the first half of the row."""
-
-
 def _weigh_block(
     context: Any, rows: Any, vectors: Any, form: Any, a: Any, lda: Any, b: Any, depth: Any, mask: Any, step: Any,
     seen: Any, more: Any, keys: Any, scale: Any, c: Any, ldc: Any, factors: Any,
@@ -181,7 +240,7 @@ def _weigh_block(
     ``rows`` and ``vectors`` are literals. ``a``, ``b`` and ``c`` are the addresses of the queries, of the panel and of
     the weights: see ``block.multiply_block``. ``mask`` is that of f32 [rows, keys], whose rows are ``step`` floats
     apart, and ``factors`` that of one divided by the sum of each row of weights. The first query sees ``seen`` keys,
-    each other one ``more`` than the one before it, and none more than ``keys``. See ``weigh`` for the weights.
+    each other one ``more`` than the one before it, and none more than ``keys``. See ``weigh_rows`` for the weights.
     """
     shape, words = (literal(rows), literal(vectors)), FORMS[form.dtype.name]
     is_paired = form.dtype.name == "uint32"
@@ -196,11 +255,9 @@ def _weigh_block(
             begin = builder.add(mask, builder.mul(step, int64(4 * row)))
             places = [builder.add(begin, int64(4 * VECTOR * n)) for n in range(len(found))]
             every.append([_shown(builder, n, found[n], factor, places[n], visible) for n in range(len(found))])
-        largest = [reduce(partial(_larger, builder), scores, equal(FLOATS, -math.inf)) for scores in every]
-        largest = [repeated(builder, _across(builder, "fmax", vector, None, "nnan")) for vector in largest]
         totals = list[ir.Value]()
-        for row, (scores, most) in enumerate(zip(every, largest)):
-            weights: list[Any] = [_exponential(builder, builder.fsub(score, most)) for score in scores]
+        for row, (scores, most) in enumerate(zip(every, _greatest(builder, every))):
+            weights: list[Any] = _exponentials(builder, scores, [most] * len(scores))
             total = equal(FLOATS, 0.0)
             if is_paired:
                 weights = [neighbours(builder, *weights[n : n + 2]) for n in range(0, len(weights), 2)]
@@ -209,9 +266,7 @@ def _weigh_block(
                 builder.store(weight, at(builder, place, int64(4 * VECTOR * n), weight.type), align=4)
                 total = _plus_pairs(builder, total, weight) if is_paired else builder.fadd(total, weight)
             totals.append(total)
-        for row, total in enumerate(totals):
-            inverse = builder.fdiv(ir.Constant(_F32, 1.0), _across(builder, "fadd", total, -0.0, "reassoc"))
-            builder.store(inverse, at(builder, factors, int64(4 * row), _F32), align=4)
+        _store_factors(builder, totals, factors)
         return context.get_dummy_value()
 
     given = rows, vectors, form, a, lda, b, depth, mask, step, seen, more, keys, scale, c, ldc, factors

@@ -55,6 +55,7 @@ SHAPES = [  # batch, queries, keys, depth, width
     ((3,), 7, WIDTH + 1, 80, 2 * WIDTH),
     ((1, 2, 1, 2), 6, 3, 4, 5),
     ((1,), 70, MAX_SUMMED_ROWS + 9, 8, 8),
+    ((2,), 150, WIDTH + 6, 8, 8),  # some of the queries come after the last key
 ]
 
 
@@ -121,6 +122,18 @@ def test_a_query_that_sees_no_key() -> None:
 def test_scores_that_no_exponential_holds() -> None:
     query, key, value = normal(1, 8, 4) * 300, normal(1, 6, 4) * 300, normal(1, 6, 5)
     assert_close(kernel_of(query, key, value).call(query, key, value), expected(query, key, value))
+
+
+@pytest.mark.parametrize("keys", [5, WIDTH + 5])
+@pytest.mark.parametrize("queries", [1, 7])
+def test_weights_that_are_no_normal_numbers(queries: int, keys: int) -> None:
+    query, key, value = np.zeros((1, queries, 4), np.float32), np.zeros((1, keys, 4), np.float32), normal(1, keys, 4)
+    mask = np.full((queries, keys), -88, np.float32)  # e**-88 is no normal number
+    mask[:, 2] = 0
+    value[:, [0, 1, 3]] = 3e38
+    np.testing.assert_array_equal(
+        kernel_of(query, key, value, mask).call(query, key, value, mask), value[:, [2] * queries]
+    )
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
