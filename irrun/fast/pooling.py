@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from irrun.fast.convolution.stage import Stage
 from irrun.fast.convolution.window_block import AVERAGE, MAXIMUM, window_block
 from irrun.fast.convolution.windows import each_table, geometry_of
 from irrun.fast.functions import contracted
@@ -15,11 +16,12 @@ from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import ROWS, compiled
 from irrun.fast.machine.sharing import share_call
 from irrun.fast.panels import WIDTH, in_vectors
+from irrun.fast.precision.tiles import holds_pairs
 from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Call, Calls, Joins, Kernel, OnTileReady, Request, ignore_tile
 
-__all__ = ["offer", "pooling"]
+__all__ = ["largest", "offer", "pooling"]
 
 
 _MAX_TAPS: Final = 49
@@ -56,10 +58,13 @@ def pooling(axes: tuple[Axis, ...], batch: int, channels: int, counts: np.ndarra
     geometry = geometry_of(axes[0], axes[1])
     factors = None if counts is None else (1 / counts).astype(np.float32).ravel()
     work = math.prod(shape) * 4 * axes[0].kernel
-    function, more = (_maximum, ()) if factors is None else (_average, (factors,))
+    stages = (Stage(axes, _NOTHING, 1, 0, channels, channels, _NOTHING, _NOTHING, 0),) if counts is None else ()
 
     def calls(data: np.ndarray, *, out: np.ndarray, spare: np.ndarray | None = None) -> Calls:
-        return [Call(function, (np.ascontiguousarray(data), out, geometry, *more), math.prod(shape[:3]), ROWS)]
+        seen = np.ascontiguousarray(data)
+        if factors is None:
+            return [largest(geometry, seen, out)]
+        return [Call(_average, (seen, out, geometry, factors), math.prod(shape[:3]), ROWS)]
 
     def call(
         data: np.ndarray, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
@@ -70,19 +75,72 @@ def pooling(axes: tuple[Axis, ...], batch: int, channels: int, counts: np.ndarra
         report_in_blocks(whole, on_tile_ready)
         return whole
 
-    return Kernel(call, "compiled, channels last", out="tiles", joins=Joins(calls=calls))
+    return Kernel(call, "compiled, channels last", out="tiles", joins=Joins(calls=calls, stages=stages))
+
+
+_NOTHING: Final = np.empty(0, np.float32)
+_FORMS: Final = np.empty(0, np.float32), np.empty(0, np.uint32)
+"""The forms of data: numbers, or pairs of bf16."""
+
+
+def largest(
+    geometry: np.ndarray,
+    data: np.ndarray,
+    out: np.ndarray,
+    *,
+    keeps: bool = True,
+    rounded: int = 0,
+    in_bf16: bool = False,
+) -> Call:
+    """Return the call that fills ``out`` with the largest element of each window and channel, or NaN if there is one.
+
+    The arrays are those of ``windows.convolve``, and so are ``geometry``, ``keeps`` and ``rounded``. If ``in_bf16``,
+    the data is rounded, and the largest elements are the same as if they were rounded after the pooling.
+    """
+    windows = math.prod((len(out), *geometry[8:10].tolist()))
+    return Call(_maximum, (data, _FORMS[in_bf16], out, geometry, keeps, rounded), windows, ROWS)
 
 
 @compiled
-def _maximum(data: np.ndarray, out: np.ndarray, geometry: np.ndarray, first: int, last: int) -> None:
-    """Fill the windows ``first`` to ``last`` of ``out`` with the largest element of each channel, or NaN if there is.
-
-    The arrays are those of ``windows.convolve``. Windows that see only pads give -Inf.
-    """
-    nothing = np.empty(data.shape[3], np.float32)
+def _maximum(
+    data: np.ndarray,
+    form: np.ndarray,
+    out: np.ndarray,
+    geometry: np.ndarray,
+    keeps: bool,
+    rounded: int,
+    first: int,
+    last: int,
+) -> None:
+    """Fill the windows ``first`` to ``last``: see ``largest``. Windows that see only pads give -Inf."""
+    nothing = np.empty(data.shape[3], np.uint32)
     for n in range(len(nothing)):
-        nothing[n] = -np.inf
-    each_table(_pool_table, data, nothing, out, out, geometry, first, last, (nothing, True))
+        nothing[n] = _PAIR_OF_LEAST if holds_pairs(form) else _LEAST
+    more = form, keeps, rounded != 0
+    each_table(_pool_largest, data, nothing, out, out, geometry, first, last, more, (rounded, False))
+
+
+_LEAST: Final = np.uint32(0xFF80_0000)
+_PAIR_OF_LEAST: Final = np.uint32(0xFF80_FF80)
+"""The bits of -Inf, in f32 and as a pair of bf16."""
+
+
+@contracted
+def _pool_largest(
+    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, count: int, more: Any
+) -> None:
+    """Find the largest elements of the windows of a table."""
+    (form, keeps, rounds), zero, taps = more, np.float32(0), table.shape[1]
+    for block in range(-(-count // ROWS)):
+        entries = address_of(table) + block * table.strides[0]
+        rows = address_of(targets) + block * targets.strides[0]
+        for c in range(0, out.shape[3], WIDTH):
+            vectors, tail = in_vectors(min(WIDTH, out.shape[3] - c))
+            shift = 2 * c if holds_pairs(form) else 4 * c
+            window_block(
+                MAXIMUM, vectors, ROWS, form, entries, taps, 1, 0, rows, shift, 4 * c, tail, 0, 0, 0, zero, zero, keeps,
+                rounds, 0, 0,
+            )  # fmt: skip
 
 
 @compiled
@@ -94,15 +152,15 @@ def _average(
     ``factors`` has one for each window of an image.
     """
     nothing = np.zeros(data.shape[3], np.float32)
-    each_table(_pool_table, data, nothing, out, out, geometry, first, last, (factors, False))
+    each_table(_pool_average, data, nothing, out, out, geometry, first, last, factors)
 
 
 @contracted
-def _pool_table(
-    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, count: int, more: Any
+def _pool_average(
+    data: np.ndarray, out: np.ndarray, table: np.ndarray, targets: np.ndarray, top: int, count: int, factors: np.ndarray
 ) -> None:
-    """Reduce the windows of a table."""
-    (factors, largest), zero, taps = more, np.float32(0), table.shape[1]
+    """Find the means of the windows of a table."""
+    zero, taps = np.float32(0), table.shape[1]
     for block in range(-(-count // ROWS)):
         for row in range(ROWS):
             window = (top + block * ROWS + row) % len(factors)
@@ -110,15 +168,8 @@ def _pool_table(
         entries = address_of(table) + block * table.strides[0]
         rows = address_of(targets) + block * targets.strides[0]
         for c in range(0, out.shape[3], WIDTH):
-            columns = min(WIDTH, out.shape[3] - c)
-            vectors, tail = in_vectors(columns)
-            if largest:
-                window_block(
-                    MAXIMUM, vectors, ROWS, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero, 1,
-                    0, 0, 0,
-                )  # fmt: skip
-            else:
-                window_block(
-                    AVERAGE, vectors, ROWS, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero, 1,
-                    0, 0, 0,
-                )  # fmt: skip
+            vectors, tail = in_vectors(min(WIDTH, out.shape[3] - c))
+            window_block(
+                AVERAGE, vectors, ROWS, data, entries, taps, 1, 0, rows, 4 * c, 4 * c, tail, 0, 0, 0, zero, zero, 1,
+                0, 0, 0,
+            )  # fmt: skip

@@ -166,15 +166,17 @@ class PackedMatrix(Packed):
     """A constant matrix of f32, f16 or bf16 in panels of ``WIDTH`` columns, the last of them padded with zeros.
 
     The panels hold the type of the matrix; f32 also becomes f16 if every element is a number of f16. The product is the
-    same as with f32, in half the memory.
+    same as with f32, in half the memory. A matrix that is ``widened`` is held in f32.
     """
 
     part = staticmethod(multiply_part)
 
-    def __init__(self, matrix: np.ndarray) -> None:
+    def __init__(self, matrix: np.ndarray, widened: bool = False) -> None:
         super().__init__(matrix)
         self.depth, self.columns = matrix.shape
-        if matrix.dtype == np.float32 and HALVES and (halves := _halves(matrix)) is not None:
+        if widened:
+            matrix = matrix.astype(np.float32)
+        elif matrix.dtype == np.float32 and HALVES and (halves := _halves(matrix)) is not None:
             matrix = halves
         type = ElementType.of(matrix.dtype)
         assert type is not None

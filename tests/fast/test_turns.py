@@ -96,12 +96,16 @@ def test_arrays_at_other_addresses() -> None:
 @pytest.mark.usefixtures("workers")
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
 def test_what_is_not_finite_reaches_the_windows_that_see_it(precision: Any) -> None:
-    """A tile of Winograd's method would spread it: the step computes its kernels one by one then, and only then."""
+    """A tile of Winograd's method would spread it: the step computes its kernels one by one then, and only then.
+
+    In bf16, this method takes longer, so that no kernel checks its results.
+    """
     x = b.parameter([2, CHANNELS, 14, 11], "f32", name="x")
     model = b.model(convolution(b.Relu(convolution(b.Swish(convolution(x, 3)), 3)), 1))
     compiled = irrun.compile(model, exact=False, precision=precision)
     exact = irrun.compile(model, exact=True, precision=precision)
-    assert [step.kernel.algorithm for step in compiled.plan.steps].count("compiled in turn") == 1
+    joined = "compiled in turn" if precision == "f32" else "compiled in sequence, channels last"
+    assert [step.kernel.algorithm for step in compiled.plan.steps].count(joined) == 1
     for faults in ([], [np.nan], [np.nan, -np.inf], []):
         data = normal(2, CHANNELS, 14, 11)
         for place, fault in zip(((1, 3, 2, 2), (0, 9, 9, 5)), faults):

@@ -37,12 +37,13 @@ NaN where each product is rounded may be infinite where it is not."""
 _MAX_ERROR: Final = 3e-5
 """The largest error relative to the largest result, to which the rounding of the inputs adds."""
 _NOISE: Final = {
-    "Gelu": 3e-7, "Integers": 4e-3, "MatMul": 1e-5, "Rows": 1e-5, "ScaledDotProductAttention in bf16": 1e-3,
+    "Convolutions in bf16": 2e-2, "Gelu": 3e-7, "Integers": 4e-3, "MatMul": 1e-5, "Rows": 1e-5,
+    "ScaledDotProductAttention in bf16": 1e-3,
     **dict.fromkeys(("GRUCell in bf16", "GRUSequence in bf16", "LSTMSequence in bf16"), 1e-3),
 }  # fmt: skip
-"""The same relative to the largest input. Integers less their zero point may be 500 times less than the integers. The
-steps between the levels of ``Integers`` are larger. A weight or a hidden state in the middle of two numbers of bf16
-becomes either."""
+"""The same relative to the largest input or result. Integers less their zero point may be 500 times less than the
+integers. The steps between the levels of ``Integers`` are larger. A weight, a hidden state or a number between two
+layers in the middle of two numbers of bf16 becomes either."""
 _ROUNDINGS: Final = 16
 _ROUNDING: Final = 5e-7
 """How often inputs are changed to see what rounding does to the results, and how far: relative to themselves, and a
@@ -97,7 +98,7 @@ def calls(type: str, seed: int, number: int) -> Iterator[Call]:
             results = _called(quick, arrays)
             plain = [np.array(array, np.float32, order="C") for array in arrays]
             expected = _called(exact, plain)
-            noise = _NOISE.get(name, _NOISE.get(type, 0.0)) * max(map(_largest, plain))
+            noise = _NOISE.get(name, _NOISE.get(type, 0.0)) * max(map(_largest, [*plain, *expected]))
             found = [_difference(type, a, c, noise, special == "huge") for a, c in zip(results, expected)]
             if any(found):  # is it more than rounding?
                 moved = _moved(exact, plain, expected, rng)

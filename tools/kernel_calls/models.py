@@ -222,23 +222,26 @@ def _line(d: Draw) -> Node:
 
 
 def _convolutions(d: Draw) -> Node:
-    """Convolutions one after the other, with sums of their results: computed in bands, or in one call."""
+    """Convolutions and poolings with sums and Concats of their results: computed in bands, or in one call."""
     channels = d.size(40)
     x, shape = _spatial(d, channels, 1)
     before: list[tuple[Node, int]] = []
     for _ in range(d.rng.integers(2, 7)):
+        if d.rng.random() < 0.2:
+            x = b.MaxPool(x, opset=1, strides=[1, 1], kernel=[3, 3], pads_begin=[1, 1], pads_end=[1, 1])
+        if before and d.rng.random() < 0.3:
+            other, more = d.one(*before)
+            x, channels = b.Concat(x, other, axis=1), channels + more
         size, ins = d.one(1, 1, 3, 3, 5), channels
         alone = d.rng.random() < 0.3
         channels = channels if alone or d.rng.random() < 0.5 else d.size(40)
         filters = _filters(d, *((ins, 1, 1) if alone else (channels, ins)), size, size)
-        pads = [size // 2] * 2
-        x = (b.GroupConvolution if alone else b.Convolution)(
-            x, filters, strides=[1, 1], pads_begin=pads, pads_end=pads, dilations=[1, 1]
-        )
+        pads: dict[str, Any] = {"pads_begin": [size // 2] * 2, "pads_end": [size // 2] * 2}
+        x = (b.GroupConvolution if alone else b.Convolution)(x, filters, strides=[1, 1], dilations=[1, 1], **pads)
         x = d.one(x, b.Add(x, d.normal(1, channels, 1, 1)))
         alike = [node for node, count in before if count == channels]
         x = b.Add(x, d.one(*alike)) if alike and d.rng.random() < 0.7 else x
-        x = d.one(x, b.Relu(x), b.Clamp(x, min=-1.0, max=6.0))
+        x = d.one(x, b.Relu(x), b.Swish(x), b.Clamp(x, min=-1.0, max=6.0))
         before.append((x, channels))
     return _inside(b.Add(x, d.input(shape[0], channels, *shape[2:], dynamic=0)) if d.rng.random() < 0.2 else x)
 
@@ -415,6 +418,7 @@ IN_PRECISIONS: Final[Mapping[str, Precision]] = {" in bf16": "bf16", " in i8": "
 """How the names of models end that multiply in a lower precision."""
 _MULTIPLYING: Final[Mapping[str, Callable[[Draw], Node]]] = {
     "MatMul": _product,
+    "Convolutions": _convolutions,
     "Line": _line,
     **{type: _sequence(type) for type in ("GRUCell", "GRUSequence", "LSTMCell", "LSTMSequence")},
     **{
@@ -431,7 +435,6 @@ MODELS: Final[Mapping[str, Callable[[Draw], Node]]] = {
     "MatMul in i8": _product_with_codes,
     **{type: _pool(type) for type in ("AvgPool", "MaxPool")},
     **{type: _along_rows(type) for type in ("MVN", "RMS", "SoftMax")},
-    "Convolutions": _convolutions,
     "FakeQuantize": _fake_quantize,
     "GroupNormalization": _group_normalization,
     "Integers": _integers,

@@ -41,7 +41,7 @@ def chained(first: Kernel, then: Kernel) -> Kernel | None:
     stages = (*first.joins.stages, *then.joins.stages)
     between = first.joins.stages[-1]
     small = all(stage.panels.nbytes <= _MAX_FILTERS_BYTES for stage in stages)
-    if any(stage.rounded or stage.padded for stage in stages):
+    if any(stage.rounded or stage.padded or stage.others or stage.change for stage in stages):
         return None
     if len(stages) > _MAX_STAGES or not small or between.row * between.axes[0].out < least(_MIN_BETWEEN_BYTES):
         return None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from irrun.fast.functions import contracted
@@ -12,25 +10,17 @@ from irrun.fast.machine.memory import floats_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.precision.bf16 import round_rows, words
 from irrun.kernels.convolution.windows import Axis
-from irrun.opdef import Call, Calls
+from irrun.opdef import Call
 
-__all__ = ["padding", "rounding", "rounding_parts"]
-
-
-def rounding(source: int, target: int, rows: int, count: int) -> Call:
-    """Return the call that rounds f32 [rows, count] at an address to bf16 at another one: see ``round_rows``."""
-    return Call(round_rows, (source, count, target, words(count), count), rows)
+__all__ = ["padding", "rounding"]
 
 
-def rounding_parts(sources: Sequence[int], target: int, rows: int, sizes: Sequence[int], into: int) -> Calls:
-    """Return the calls that round f32 [rows, size] at each address to rows of bf16, side by side, of ``into`` words.
+def rounding(source: int, target: int, rows: int, count: int, into: int = 0) -> Call:
+    """Return the call that rounds f32 [rows, count] at an address to bf16 at another one: see ``round_rows``.
 
-    All sizes but the last are even.
+    The rows of bf16 are ``into`` words apart, or as many as each takes.
     """
-    begins = [target + 2 * sum(sizes[:n]) for n in range(len(sizes))]
-    return [
-        Call(round_rows, (source, size, begin, into, size), rows) for source, begin, size in zip(sources, begins, sizes)
-    ]
+    return Call(round_rows, (source, count, target, into or words(count), count), rows)
 
 
 def padding(source: int, target: int, axes: tuple[Axis, ...], batch: int, channels: int, planes: bool = False) -> Call:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -96,7 +97,8 @@ class Method:
 
         def in_turn(*inputs: np.ndarray, out: np.ndarray, spare: np.ndarray) -> Calls:
             calls = self.calls(known(inputs, out), after, spare)
-            return calls if change is None else [*calls, *change.calls(out.reshape(-1, out.shape[-1]))]
+            # a row of pixels at a time, because a pixel may have one channel
+            return calls if change is None else [*calls, *change.calls(out.reshape(-1, math.prod(out.shape[2:])))]
 
         return Kernel(
             call,
@@ -109,7 +111,7 @@ class Method:
                 adds_rows=True,
                 chain=chained,
                 in_parts=self.in_parts,
-                stages=() if change is not None or row else self.stages(after),
+                stages=() if row else tuple(replace(stage, change=change) for stage in self.stages(after)),
                 calls=in_turn,
                 spare_bytes=self.spare_bytes,
                 checked=self.checked,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.fast.convolution.copies import padding, rounding, rounding_parts
+from irrun.fast.convolution.copies import padding, rounding
 from irrun.fast.convolution.kernel import After, Arrays, Method
 from irrun.fast.convolution.stage import Stage
 from irrun.fast.convolution.window_block import in_pairs
@@ -32,6 +32,9 @@ from irrun.opdef import Call, Calls, Index, Kernel, OnTileReady, Operands, ignor
 
 __all__ = ["PackedFilters", "convolution", "transposed"]
 
+_MAX_WIDENED_BYTES: Final = 1 << 16
+"""The most bytes of filters in f32 that are held so, whatever their type is: they stay in the cache. Others are widened
+again for each block of windows."""
 _MAX_JOINED_CHANNELS: Final = 8
 """The most input channels for which the taps of a row are joined: a tap alone would be too short a loop."""
 
@@ -48,7 +51,7 @@ def convolution(filters: Filters, axes: tuple[Axis, ...], batch: int, precision:
 
 
 class PackedFilters(ConstantForm):
-    """Filters in panels: see ``irrun.fast.convolution.windows``. They are held in f16 where that is exact.
+    """Filters in panels: see ``irrun.fast.convolution.windows``. Large ones are held in f16 where that is exact.
 
     ``taps`` chooses some of their rows and columns, in reverse order: the first and the distance between two, of each.
     """
@@ -64,8 +67,8 @@ class PackedFilters(ConstantForm):
         groups, outs, ins = source.shape[:3]
         if ins == outs == 1:
             return PackedMatrix(source.reshape(groups, -1).T).panels
-        matrices = source.transpose(0, 3, 4, 2, 1).reshape(groups, -1, outs)
-        return PackedMatrix(_side_by_side(matrices)).panels
+        matrix = _side_by_side(source.transpose(0, 3, 4, 2, 1).reshape(groups, -1, outs))
+        return PackedMatrix(matrix, widened=4 * matrix.size <= _MAX_WIDENED_BYTES).panels
 
 
 class _RoundedFilters(PackedFilters):
@@ -180,9 +183,10 @@ class _Direct(Method):
         elif self.parts == 1:
             calls.append(rounding(data_address(data[0]), target, data[0].size // self.rounded, self.rounded))
         else:
-            sizes = [part.shape[-1] for part in data]
-            places = [data_address(part) for part in data]
-            calls += rounding_parts(places, target, data[0].size // sizes[0], sizes, self.pixel)
+            pixels = math.prod(self.copy_shape[:3])
+            for part in data:
+                calls.append(rounding(data_address(part), target, pixels, part.shape[-1], self.pixel))
+                target += 2 * part.shape[-1]
         return calls, spare.view(np.float32).reshape(self.copy_shape)
 
     def in_parts(self, sizes: Sequence[int]) -> Kernel | None:
@@ -199,8 +203,8 @@ class _Direct(Method):
         return [*calls, *(phase.in_call(seen, arrays, after) for phase in self.phases)]
 
     def stages(self, after: After) -> tuple[Stage, ...]:
-        (phase,) = self.phases
-        return (phase.following(after),)
+        first, *others = (phase.following(after) for phase in self.phases)
+        return (replace(first, others=tuple(others)),)
 
     def fill(self, arrays: Arrays, after: After, on_tile_ready: OnTileReady) -> None:
         (batch, high, broad, channels), step = arrays.out.shape, self.step
@@ -246,13 +250,12 @@ class _Transposed(_Direct):
         for phase in phases(axes):
             (rows, line), (top, left) = phase.axes, phase.firsts
             packed = self.form.of(filters.source, *zip((tap.start for tap in phase.taps), steps))
-            geometry = geometry_of(rows, line, steps, (top, left))
-            self.phases.append(_Phase(packed, self.stage(packed, (rows, line), self.depth), geometry))
+            own = replace(
+                self.stage(packed, (rows, line), self.depth), image=self.shape[1:3], steps=steps, firsts=(top, left)
+            )
+            self.phases.append(_Phase(packed, own, geometry_of(rows, line, own.steps, own.firsts)))
         self.packed = sum(phase.filters.panels.nbytes for phase in self.phases)
         self.set_copy(batch, axes[0].out, axes[1].out)
-
-    def stages(self, after: After) -> tuple[Stage, ...]:
-        return ()
 
 
 def transposed(filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operands) -> Kernel:

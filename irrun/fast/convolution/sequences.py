@@ -1,22 +1,25 @@
-"""Convolutions one after the other in a single call, which threads share without Python between the convolutions.
+"""Convolutions and poolings one after the other in a single call, which threads share without Python between them.
 
 Between two calls, Python computes on one thread, and the others wait for as long as a small convolution takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from math import prod
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from irrun.fast.convolution.copies import padding, rounding, rounding_parts
+from irrun.fast.convolution.copies import padding, rounding
 from irrun.fast.convolution.stage import Stage
 from irrun.fast.convolution.window_block import ADDED_IN_BF16, ADDED_ROUNDED
 from irrun.fast.convolution.windows import call_of, convolution_of, geometry_of
 from irrun.fast.machine.calls import in_calls
 from irrun.fast.machine.memory import data_address, lent
+from irrun.fast.pooling import largest
 from irrun.fast.precision.bf16 import words
 from irrun.kernels.blocks import placed
 from irrun.kernels.convolution.windows import Axis
@@ -31,7 +34,7 @@ third-level cache: MobileNetV2 takes 1.5 times as long for eight images together
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Member:
-    """A convolution of a sequence, and what it reads.
+    """A convolution or pooling of a sequence, and what it reads.
 
     ``data``, one for each part, and ``residual`` are numbers: of a member of the sequence from 0 on, or of an input of
     the kernel, -1 for the first, -2 for the second. ``residual`` is None if nothing is added.
@@ -44,9 +47,9 @@ class Member:
     """Whether the data, an input of the kernel that is padded, has its channels first."""
 
 
-_ROUNDS, _PADS, _PADS_PLANES = range(3)
+_ROUNDS, _PADS, _PADS_PLANES, _CHANGES = range(4)
 """What a copy of the data of a member is: rounded to bf16, or with pads; the channels of the data are then the last or
-the first axis."""
+the first axis. ``_CHANGES`` changes results in place."""
 
 
 def sequence(members: Sequence[Member], batch: int, flops: int, inputs: int, filters: tuple[int, ...]) -> Kernel:
@@ -57,10 +60,17 @@ def sequence(members: Sequence[Member], batch: int, flops: int, inputs: int, fil
     """
     stages = [member.stage for member in members]
     name = "compiled depthwise" if any(stage.groups > 1 for stage in stages) else "compiled"
-    packing = Packing(filters, sum(stage.panels.nbytes for stage in stages))
+    packed = sum(phase.panels.nbytes for stage in stages for phase in (stage, *stage.others))
     held, name = _Sequence(members, batch, inputs), f"{name} in sequence, channels last"
     return in_calls(
-        name, held.calls, held.shape, np.float32, flops, flops=flops, packing=packing, spare_bytes=4 * held.size
+        name,
+        held.calls,
+        held.shape,
+        np.float32,
+        flops,
+        flops=flops,
+        packing=Packing(filters, packed),
+        spare_bytes=4 * held.size,
     )
 
 
@@ -70,11 +80,11 @@ class _Sequence:
     def __init__(self, members: Sequence[Member], batch: int, inputs: int) -> None:
         self.parts, sizes = _parts(members)
         stages = [part.stage for part in self.parts]
-        image = max(stage.row * stage.axes[0].out for stage in stages)
+        image = max(4 * prod(stage.shape) for stage in stages)
         self.together = max(1, min(_MAX_IMAGES_BYTES // max(image, 1), batch))
         self.inputs = inputs
-        self.shape = batch, stages[-1].axes[0].out, stages[-1].axes[1].out, stages[-1].channels
-        self.geometry = [geometry_of(stage.axes[0], stage.axes[1]) for stage in stages]
+        self.shape = batch, *stages[-1].shape
+        self.geometry = [part.geometry() for part in self.parts]
         self.offsets, self.size = _places(self.parts, [size * self.together for size in sizes])
 
     def calls(self, *arrays: np.ndarray, out: np.ndarray, spare: np.ndarray) -> Calls:
@@ -87,46 +97,143 @@ class _Sequence:
             places = [*(data_address(spare) + 4 * offset for offset in self.offsets), data_address(out[images])]
             places += map(data_address, reversed(some))  # so that the first is number -1
             for part, geometry in zip(self.parts, self.geometry):
-                calls += _calls(part, geometry, len(out[images]), places)
+                calls += part.calls(geometry, len(out[images]), places)
         return calls
 
 
-def _calls(part: _Part, geometry: np.ndarray, batch: int, places: Sequence[int]) -> Calls:
-    """Return the calls that compute a part for so many images. ``places`` has the address of each value."""
-    stage = part.stage
-    (rows, line), source = stage.axes, places[part.data[0]]
-    if part.form is not None:
-        assert part.out is not None
-        target, pixels = places[part.out], batch * rows.size * line.size
-        if part.form != _ROUNDS:
-            return [padding(source, target, stage.padded, batch, stage.pixel, part.form == _PADS_PLANES)]
-        if stage.parts:
-            return rounding_parts([places[n] for n in part.data], target, pixels, stage.parts, stage.pixel)
-        return [rounding(source, target, pixels * stage.sections, stage.rounded)]
-    keeps, rounded = part.out is not None, 0 if part.rounded is None else places[part.rounded]
-    data, pixels = lent(source, (batch, rows.size, line.size, stage.pixel)), (batch, rows.out, line.out, stage.channels)
-    out = lent(rounded if part.out is None else places[part.out], pixels)
-    residual = None if part.residual is None else lent(places[part.residual], pixels)
-    convolution = convolution_of(stage, geometry, data, residual, out, keeps=keeps, rounded=rounded)
-    return [call_of(*convolution, batch * rows.out * line.out)]
+class _Value(NamedTuple):
+    """A value of the sequence in f32, or the words of it in bf16.
+
+    Numbers from 0 on are places in memory between the members, and the last one is the result. Those below 0 are inputs
+    of the kernel.
+    """
+
+    number: int
+    apart: int
+    """The elements or words of a pixel, of which the value has all or some."""
+    begin: int = 0
+    """The word of a pixel with which the value begins."""
+
+    def address(self, places: Sequence[int]) -> int:
+        """Return where the value begins. ``places`` has the address of each number."""
+        return places[self.number] + 4 * self.begin
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """A member, or the copy of its data, with the numbers of the values that it reads and writes.
-
-    Values from 0 on are between the members, and the last one is the result. Those below 0 are inputs of the kernel.
-    """
+    """A member, a phase of it, or the copy of its data, with the values that it reads and writes."""
 
     stage: Stage
-    data: tuple[int, ...]
-    residual: int | None
-    out: int | None
+    data: _Value
+    residual: _Value | None
+    out: _Value | None
     """The result, or None if it is read only in bf16."""
-    rounded: int | None
+    rounded: _Value | None
     """The result in bf16, or None."""
     form: int | None = None
-    """None for the member itself. For a copy: ``_ROUNDS``, ``_PADS`` or ``_PADS_PLANES``."""
+    """None for the member itself. For a copy: ``_ROUNDS``, ``_PADS`` or ``_PADS_PLANES``. Else ``_CHANGES``."""
+
+    def geometry(self) -> np.ndarray:
+        """Return the geometry of its windows and results."""
+        rows, line = self.stage.axes
+        apart = 0 if self.rounded is None else 4 * self.rounded.apart
+        return geometry_of(rows, line, self.stage.steps, self.stage.firsts, apart)
+
+    def calls(self, geometry: np.ndarray, batch: int, places: Sequence[int]) -> Calls:
+        """Return the calls that compute the part for so many images. ``places`` has the address of each number."""
+        if self.form == _CHANGES:
+            assert self.stage.change is not None
+            rows, columns, channels = self.stage.shape
+            return self.stage.change.calls(lent(self.data.address(places), (batch * rows, columns * channels)))
+        return [self.call(geometry, batch, places)]
+
+    def call(self, geometry: np.ndarray, batch: int, places: Sequence[int]) -> Call:
+        """Return the call that computes a member or a copy for so many images."""
+        stage, (rows, line), source = self.stage, self.stage.axes, self.data.address(places)
+        if self.form is not None:
+            assert self.out is not None
+            target, pixels = self.out.address(places), batch * rows.size * line.size
+            if self.form != _ROUNDS:
+                return padding(source, target, stage.padded, batch, stage.pixel, self.form == _PADS_PLANES)
+            if stage.parts:
+                return rounding(source, target, pixels, self.data.apart, stage.pixel)
+            return rounding(source, target, pixels * stage.sections, stage.rounded)
+        keeps, shape = self.out is not None, (batch, *stage.shape)
+        data, rounded = lent(source, (batch, rows.size, line.size, self.data.apart)), 0
+        if self.rounded is not None:
+            rounded = self.rounded.address(places)
+        out = lent(rounded if self.out is None else self.out.address(places), shape)
+        if stage.pools:
+            return largest(geometry, data, out, keeps=keeps, rounded=rounded, in_bf16=stage.rounded > 0)
+        residual = None
+        if self.residual is not None:
+            wide = 2 * self.residual.apart if stage.adds == ADDED_IN_BF16 else stage.channels
+            residual = lent(self.residual.address(places), (*shape[:3], wide))
+        convolution = convolution_of(stage, geometry, data, residual, out, keeps=keeps, rounded=rounded)
+        return call_of(*convolution, batch * rows.out * line.out)
+
+
+class _Reads:
+    """What members read, in f32 or in bf16. What follows a member is known before the member."""
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.members = members
+        self.adds = [self._added(member) for member in members]
+        """How the residual of each member is added."""
+        self.joined = {_copied(member): member for member in members if member.stage.parts}
+        """The members whose data is in parts, one for each data."""
+        self.times = Counter(number for member in self.joined.values() for number in member.data)
+        self.readers: dict[int, list[int]] = {}
+        for m, member in enumerate(members):
+            for number in {*member.data, member.residual} - {None}:
+                self.readers.setdefault(number, []).append(m)
+        self.ways: dict[int, set[bool]] = {}
+        """Whether the result of a member is read in bf16, for all that read it."""
+        self.in_bf16: dict[int, bool] = {}
+        """Whether a member reads a result in bf16."""
+        for n in reversed(range(len(members))):
+            self.ways[n] = {False} if n == len(members) - 1 else set(self._ways(n))
+            self.in_bf16[n] = self._in_bf16(n)
+
+    def among_parts(self, n: int) -> bool:
+        """Return whether member ``n`` rounds its result to its place among the parts of some data.
+
+        No convolution reads it there as data of its own.
+        """
+        others = [m for m in self.readers[n] if n in self.members[m].data and not self.members[m].stage.pools]
+        is_whole = self.members[n].stage.channels % 2 == 0 and self._is_rounded(n)
+        return self.times[n] == 1 and is_whole and not any(self.in_bf16[m] for m in others)
+
+    def _is_rounded(self, number: int) -> bool:
+        """Return whether a number is that of a member, which rounds its result where another one reads it in bf16."""
+        return number >= 0 and self.members[number].stage.change is None
+
+    def _added(self, member: Member) -> int:
+        adds, residual = member.stage.adds, member.residual
+        return ADDED_IN_BF16 if adds == ADDED_ROUNDED and residual is not None and self._is_rounded(residual) else adds
+
+    def _in_bf16(self, n: int) -> bool:
+        """A pooling reads bf16 if its own result is read in bf16 alone.
+
+        Of rounded numbers, the largest is what the largest of all is rounded to.
+        """
+        (data, *_), stage = self.members[n].data, self.members[n].stage
+        if stage.parts or not self._is_rounded(data):
+            return False
+        return self.ways[n] == {True} if stage.pools else stage.rounded > 0 and stage.rounded % 2 == 0
+
+    def _ways(self, n: int) -> Iterator[bool]:
+        for m in self.readers[n]:
+            member = self.members[m]
+            if member.residual == n:
+                yield self.adds[m] == ADDED_IN_BF16
+            if n in member.data:
+                yield self.among_parts(n) if member.stage.parts else self.in_bf16[m]
+
+
+def _copied(member: Member) -> tuple[tuple[int, ...], int, tuple[Axis, ...]]:
+    """Return what the copy of the data of a member depends on."""
+    return member.data, member.stage.sections, member.stage.padded
 
 
 def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
@@ -135,60 +242,69 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
     A member rounds its result where another one reads or adds it in bf16. What rounds inputs of the kernel, or pixels
     whose groups have an odd number of channels, is a part of its own, and so is what pads data.
     """
-    within = [member.data[0] >= 0 and _reads_results(member.stage) for member in members]
-    adds = [_adds(member) for member in members]
-    kept = {len(members) - 1, *(member.residual for member, how in zip(members, adds) if how != ADDED_IN_BF16)}
-    kept |= {data for member, rounds in zip(members, within) if not rounds for data in member.data}
-    halved = {member.data[0] for member, rounds in zip(members, within) if rounds}
-    halved |= {member.residual for member, how in zip(members, adds) if how == ADDED_IN_BF16}
-    sizes: list[int] = []
-    plain: dict[int, int] = {}
-    rounded: dict[int, int] = {}
-    apart: dict[tuple[tuple[int, ...], int, tuple[Axis, ...]], int] = {}
-    parts: list[_Part] = []
-    for n, (member, rounds) in enumerate(zip(members, within)):
-        stage, data = member.stage, tuple(plain.get(number, number) for number in member.data)
-        pixels = stage.axes[0].out * stage.axes[1].out
-        if rounds:
-            data = (rounded[member.data[0]],)
+    reads, parts = _Reads(members), list[_Part]()
+    sizes, plain, rounded = list[int](), dict[int, _Value](), dict[int, _Value]()
+    copies: dict[tuple[Any, ...], _Value] = {}
+
+    def held(size: int, apart: int) -> _Value:
+        sizes.append(size)
+        return _Value(len(sizes) - 1, apart)
+
+    for key, member in reads.joined.items():
+        stage = member.stage
+        copies[key] = held(stage.axes[0].size * stage.axes[1].size * stage.pixel, stage.pixel)
+        for number, value in zip(member.data, _side_by_side(copies[key], stage.parts)):
+            if number >= 0 and reads.among_parts(number):
+                rounded[number] = value
+    done = set[tuple[Any, ...]]()
+    for n, member in enumerate(members):
+        stage, key, adds = member.stage, _copied(member), reads.adds[n]
+        rows, columns, channels = stage.shape
+        own = [
+            plain.get(number, _Value(number, count))
+            for number, count in zip(member.data, stage.parts or (stage.pixel,))
+        ]
+        data = own[0]
+        if reads.in_bf16[n]:
+            data, stage = rounded[member.data[0]], replace(stage, rounded=stage.rounded or channels)
         elif stage.rounded or stage.padded:
-            key = member.data, stage.sections, stage.padded
-            if key not in apart:
-                apart[key] = len(sizes)
-                form = _ROUNDS if stage.rounded else _PADS_PLANES if member.planes else _PADS
-                parts.append(_Part(stage, data, None, len(sizes), None, form))
-                sizes.append(stage.axes[0].size * stage.axes[1].size * stage.pixel)
-            data = (apart[key],)
-        if n in halved:
-            rounded[n] = len(sizes)
-            sizes.append(pixels * words(stage.channels))
-        if n in kept:
-            plain[n] = len(sizes)
-            sizes.append(pixels * stage.channels)
-        held = rounded if adds[n] == ADDED_IN_BF16 else plain
-        residual = None if member.residual is None else held.get(member.residual, member.residual)
-        stage = replace(stage, adds=adds[n])
-        parts.append(_Part(stage, data, residual, plain.get(n), rounded.get(n)))
+            if key not in copies:
+                copies[key] = held(stage.axes[0].size * stage.axes[1].size * stage.pixel, stage.pixel)
+            data = copies[key]
+            form = _ROUNDS if stage.rounded else _PADS_PLANES if member.planes else _PADS
+            targets = _side_by_side(data, stage.parts) if stage.parts else [data]
+            for number, source, target in zip(member.data, own, targets):
+                if key not in done and (number < 0 or rounded.get(number) != target):
+                    parts.append(_Part(stage, source, None, target, None, form))
+            done.add(key)
+        if n not in rounded and True in reads.ways[n]:
+            rounded[n] = held(rows * columns * words(channels), words(channels))
+        if False in reads.ways[n]:
+            plain[n] = held(rows * columns * channels, channels)
+        results = rounded if adds == ADDED_IN_BF16 else plain
+        residual = None if member.residual is None else results.get(member.residual, _Value(member.residual, channels))
+        for phase in (stage, *stage.others):
+            of = replace(phase, adds=adds, others=())
+            parts.append(_Part(of, data, residual, plain.get(n), rounded.get(n)))
+        if stage.change is not None:
+            parts.append(_Part(stage, plain[n], None, plain[n], None, _CHANGES))
     return parts, sizes[:-1]
 
 
-def _reads_results(stage: Stage) -> bool:
-    """Return whether a stage reads results of others as these round them."""
-    return stage.rounded > 0 and stage.rounded % 2 == 0 and not stage.parts
-
-
-def _adds(member: Member) -> int:
-    """Return how the residual of a member is added. Members round what is added in bf16."""
-    if member.residual is None:
-        return 0
-    return ADDED_IN_BF16 if member.stage.adds == ADDED_ROUNDED and member.residual >= 0 else member.stage.adds
+def _side_by_side(whole: _Value, channels: Sequence[int]) -> list[_Value]:
+    """Return the values in bf16 that lie side by side in pixels of another one. All but the last are whole words."""
+    return [_Value(whole.number, whole.apart, sum(channels[:n]) // 2) for n in range(len(channels))]
 
 
 def _places(parts: Sequence[_Part], sizes: Sequence[int]) -> tuple[list[int], int]:
     """Return where each value between the parts begins in the memory that they share, and its size, in floats."""
-    first: dict[int | None, int] = {}
-    last: dict[int | None, int] = {}
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
     for number, part in enumerate(parts):
-        first |= dict.fromkeys((part.out, part.rounded), number)
-        last |= dict.fromkeys((*part.data, part.residual, part.out, part.rounded), number)
-    return placed([(size, first[value], last[value]) for value, size in enumerate(sizes)])
+        for value in (part.data, part.residual, part.out, part.rounded):
+            if value is not None:
+                first.setdefault(value.number, number)
+                last[value.number] = number
+    order = sorted(range(len(sizes)), key=first.__getitem__)
+    begins, size = placed([(sizes[value], first[value], last[value]) for value in order])
+    return [begin for _, begin in sorted(zip(order, begins))], size

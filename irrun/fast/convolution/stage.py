@@ -1,4 +1,4 @@
-"""A convolution that one step computes together with others: see ``bands`` and ``sequences``."""
+"""A convolution or pooling that one step computes together with others: see ``bands`` and ``sequences``."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from irrun.kernels.convolution.windows import Axis
+from irrun.opdef import Change
 
 __all__ = ["Stage"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """A convolution with its epilogue: see ``windows.convolve``."""
+    """A convolution with its epilogue, see ``windows.convolve``, or a pooling, see ``pooling.largest``."""
 
     axes: tuple[Axis, ...]
     """The windows along rows and columns of the data, or of its copy with pads."""
     panels: np.ndarray
+    """The filters; empty for a pooling."""
     groups: int
     depth: int
     """The elements that a window of a group sees at each tap; 0 if each channel has a filter of its own."""
@@ -37,8 +39,28 @@ class Stage:
     """The channels of each input that holds some channels of the data, if it is in parts. They are rounded."""
     padded: tuple[Axis, ...] = ()
     """The windows along rows and columns of the data, if it is copied with pads first. Such data is not rounded."""
+    image: tuple[int, int] = (0, 0)
+    """The rows and columns of the output, if the windows are one phase of it; the windows are all of it otherwise."""
+    steps: tuple[int, int] = (1, 1)
+    firsts: tuple[int, int] = (0, 0)
+    """See ``windows.geometry_of``."""
+    others: tuple[Stage, ...] = ()
+    """The other phases of a transposed convolution."""
+    change: Change | None = None
+    """Changes the results of all phases: see ``Epilogue``."""
+
+    @property
+    def pools(self) -> bool:
+        """Whether this is a pooling: the largest element of each window and channel."""
+        return not self.panels.size
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The rows, columns and channels of the output."""
+        rows, columns = self.image if any(self.image) else (axis.out for axis in self.axes)
+        return rows, columns, self.channels
 
     @property
     def row(self) -> int:
-        """Return the bytes of a row of the output."""
-        return 4 * self.axes[1].out * self.channels
+        """The bytes of a row of the output."""
+        return 4 * self.shape[1] * self.channels

@@ -18,6 +18,7 @@ from irrun.base.memory import lasting
 from irrun.fast.block import FORMS, WIDTH, Form, widened
 from irrun.fast.machine.emitting import (
     FLOATS,
+    INTS,
     at,
     equal,
     fetch,
@@ -30,7 +31,7 @@ from irrun.fast.machine.emitting import (
 )  # fmt: skip
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS
-from irrun.fast.precision.pairs import SHORTS, in_bf16
+from irrun.fast.precision.pairs import SHORTS, in_bf16, neighbours
 
 __all__ = [
     "ADDED",
@@ -51,6 +52,7 @@ DEPTHWISE: Final = 1
 """Each channel of a window is multiplied by a weight of its own for each tap. With pairs as weights, those of two taps,
 the elements are bf16: see ``in_pairs``."""
 MAXIMUM: Final = 2
+"""With pairs as weights, of which there are none, the elements are bf16."""
 AVERAGE: Final = 3
 SUMMED: Final = 4
 """The sums of each window and channel are known: see ``window_tiles``."""
@@ -282,9 +284,10 @@ class _Block:
                 place = builder.load(address)
                 vectors = widened(builder, self.form, place)[: self.count]
                 builder.store(builder.add(place, step), address)
+            read = self.read_bf16 if self.form is FORMS["uint32"] else self.read
             for begin, row in zip(begins, sums):
                 for n, sum in enumerate(row):
-                    element, before = self.read(begin, n), builder.load(sum)
+                    element, before = read(begin, n), builder.load(sum)
                     if self.kind == DEPTHWISE:
                         after = fused(builder, element, vectors[n], before)
                     elif self.kind == AVERAGE:
@@ -379,8 +382,28 @@ class _Block:
         with builder.if_then(builder.trunc(of.rounds, ir.IntType(1))):
             column = builder.lshr(of.column, int64(1))
             for row, (_, _, target) in zip(sums, targets):
-                for n, sum in enumerate(row):
-                    self.write(in_bf16(builder, builder.load(sum)), builder.add(target, column), n, 2)
+                self.write_rounded([builder.load(sum) for sum in row], builder.add(target, column))
+
+    def write_rounded(self, row: Sequence[ir.Value], address: ir.Value) -> None:
+        """Store the vectors of a row in bf16, two at once: to round two takes as long as to round one."""
+        builder = self.builder
+
+        def write_pairs(first: int, end: int) -> None:
+            for n in range(first, end, 2):
+                place = at(builder, address, int64(2 * VECTOR * n), INTS)
+                builder.store(neighbours(builder, *row[n : n + 2]), place, align=2)
+
+        first = (len(row) - 1) // 2 * 2  # the last vector may have few lanes
+        write_pairs(0, first)
+        if first == len(row) - 1:
+            self.write(in_bf16(builder, row[first]), address, first, 2)
+            return
+        with builder.if_else(self.full) as (if_full, if_part):
+            with if_full:
+                write_pairs(first, len(row))
+            with if_part:
+                for n in range(first, len(row)):
+                    self.write(in_bf16(builder, row[n]), address, n, 2)
 
     def read(self, address: ir.Value, n: int) -> ir.Value:
         """Return the vector ``n`` of a row. Lanes beyond the last channel are zeros."""

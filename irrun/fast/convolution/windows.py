@@ -33,9 +33,9 @@ __all__ = [
     "multiply_windows",
 ]
 
-_MAX_TABLE_WINDOWS: Final = 36 * ROWS
+_MAX_TABLE_WINDOWS: Final = (144 if TILES else 36) * ROWS
 """The most windows whose addresses are in the table at once. Each table reads all filters. A picture of 14 x 14 has 196
-windows, and one of 28 x 28 four times as many."""
+windows, and one of 28 x 28 four times as many. Tiles multiply them so fast that to begin a table takes as long."""
 _MAX_TABLE_ADDRESSES: Final = 1 << 11
 """The most addresses in the table, so that it leaves most of the first-level cache to the data."""
 _OUTSIDE: Final = -(1 << 62)
@@ -43,15 +43,16 @@ _OUTSIDE: Final = -(1 << 62)
 
 
 def geometry_of(
-    rows: Axis, line: Axis, steps: tuple[int, int] = (1, 1), firsts: tuple[int, int] = (0, 0)
+    rows: Axis, line: Axis, steps: tuple[int, int] = (1, 1), firsts: tuple[int, int] = (0, 0), apart: int = 0
 ) -> np.ndarray:
-    """Return the geometry of windows as i64 [14]: pairs for rows and columns.
+    """Return the geometry of windows as i64 [15]: pairs for rows and columns, and a number.
 
     The pairs are kernel sizes, strides, dilations, pads at the beginning and numbers of windows; then, how far the
-    results of neighbouring windows are apart in the output, and the place of the first result.
+    results of neighbouring windows are apart in the output, and the place of the first result. The number is how many
+    bytes apart the pixels of rounded results are.
     """
     pairs = ((axis.kernel, axis.stride, axis.dilation, axis.begin, axis.out) for axis in (rows, line))
-    return np.array([*zip(*pairs), steps, firsts], np.int64).ravel()
+    return np.array([*(number for pair in (*zip(*pairs), steps, firsts) for number in pair), apart], np.int64)
 
 
 def convolution_of(
@@ -104,8 +105,8 @@ def convolve(
     ``limits`` are the least and the greatest result, or empty. If ``column`` is not 0, there is one group, of which
     the panels begin there: only their columns are filled.
 
-    ``rounded`` is the address of the results rounded to bf16, two bytes each, or 0. Unless ``keeps``, these are the
-    only ones, and of ``out`` only the shape matters.
+    ``rounded`` is the address of the results rounded to bf16, two bytes each, or 0; ``geometry`` says how far their
+    pixels are apart. Unless ``keeps``, these are the only ones, and of ``out`` only the shape matters.
     """
     in_bf16, nothing = (rounded, adds == ADDED_IN_BF16), np.zeros(data.shape[3] + depth, np.float32)
     is_band = in_band(geometry, groups) and geometry[1] * depth % TILE == 0
@@ -351,7 +352,7 @@ def _aim(
     rounded, halved = in_bf16
     pixel, nothing = out.itemsize * out.shape[3], address_of(rest)
     is_row = len(residual) * residual.shape[1] * residual.shape[2] == 1
-    half, other = pixel >> 1 if rounded else 0, 0 if is_row else residual.itemsize * residual.shape[3] >> int(halved)
+    half, other = geometry[14], 0 if is_row else residual.itemsize * residual.shape[3] >> int(halved)
     into, more, third = address_of(out), address_of(residual), rounded if rounded else nothing
     step_y, step_x, first_y, first_x = geometry[10], geometry[11], geometry[12], geometry[13]
     if step_y == step_x == 1 and geometry[8] == out.shape[1] and geometry[9] == out.shape[2]:  # one after the other

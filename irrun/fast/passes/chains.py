@@ -47,7 +47,7 @@ def chain_kernels(flow: Flow, context: Context) -> Flow:
 
 
 def join_sequences(flow: Flow, context: Context) -> Flow:
-    """Join convolutions whose results no other step reads into one step, at the last one's place."""
+    """Join convolutions and poolings whose results no other step reads into one step, at the last one's place."""
     steps: dict[int, Step] = dict(enumerate(flow.steps))
     for last in reversed(range(flow.end)):
         if last not in steps or not _is_stage(steps[last]):
@@ -64,7 +64,7 @@ def join_sequences(flow: Flow, context: Context) -> Flow:
 
 
 def _sequence_before(flow: Flow, steps: Mapping[int, Step], last: int) -> set[int]:
-    """Return the convolutions whose results only they and ``last`` read, as positions in ``steps``, with ``last``."""
+    """Return the stages whose results only they and ``last`` read, as positions in ``steps``, with ``last``."""
     group, waiting = {last}, [last]
     while waiting:
         for slot in flow.steps[waiting.pop()].reads:
@@ -91,25 +91,33 @@ def _pads(step: Step) -> bool:
 
 
 def _stage(step: Step) -> Any:
-    """Return the stage of a single convolution."""
+    """Return the stage of a single convolution or pooling."""
     (stage,) = step.kernel.joins.stages
     return stage
 
 
 def _is_stage(step: Step) -> bool:
-    """Return whether a step is a single convolution that can be a member of a sequence."""
-    return len(step.kernel.joins.stages) == 1
+    """Return whether a step is a single convolution or pooling that can be a member of a sequence.
+
+    Besides data, filters and residual, a transposed convolution may read the shape of its output.
+    """
+    return len(step.kernel.joins.stages) == 1 and len(step.reads) <= _parts(step) + 1 + (_stage(step).adds > 0)
+
+
+def _parts(step: Step) -> int:
+    """Return how many inputs hold the data of a single convolution or pooling. The filters follow."""
+    return max(len(_stage(step).parts), 1)
 
 
 def _sequence(steps: Sequence[Step], values: Sequence[Value], sources: Mapping[int, int]) -> Step:
-    """Return one step that computes a sequence of convolutions.
+    """Return one step that computes a sequence of convolutions and poolings.
 
     ``sources`` are the slots that hold the data of convolutions with its channels first, by the slots that these read.
     """
     from irrun.fast.convolution.sequences import Member, sequence
 
     number = {step.writes[0]: n for n, step in enumerate(steps)}
-    parts = [max(len(_stage(step).parts), 1) for step in steps]
+    parts = [_parts(step) for step in steps]
     reads = [slot for step, n in zip(steps, parts) for slot in (*step.reads[:n], *step.reads[n + 1 :])]
     reads = list(dict.fromkeys(slot for slot in reads if slot not in number))
     number |= {slot: -1 - n for n, slot in enumerate(reads)}
@@ -118,12 +126,12 @@ def _sequence(steps: Sequence[Step], values: Sequence[Value], sources: Mapping[i
         Member(
             _stage(step),
             tuple(number[slot] for slot in step.reads[:n]),
-            number[step.reads[n + 1]] if len(step.reads) > n + 1 else None,
+            number[step.reads[n + 1]] if _stage(step).adds else None,
             step.reads[0] in sources,
         )
         for step, n in zip(steps, parts)
     ]
-    filters = [step.reads[n] for step, n in zip(steps, parts)]
+    filters = [slot for step, n in zip(steps, parts) for slot in step.reads[n : n + 1]]
     shape = values[steps[-1].writes[0]].shape.static
     assert shape is not None
     positions = tuple(range(len(outer), len(outer) + len(filters)))
