@@ -167,12 +167,12 @@ def _measure(group: str, case: Case, setup: Setup, folder: Path) -> Row:
         return Row(group, case.name, _summary(alternate(case.beside(folder), setup.seconds, setup.clock)), at=case.at)
     job = Job(str(case.ir(folder)), case.lead, case.calls, case.attentions)
     alternates = setup.threads == 1 and case.calls == 1
-    times, errors = (_in_turn if alternates else _apart)(case, job, folder, setup)
     memory: dict[str, int] = {}
-    if case.memory:
+    if case.memory:  # first: an engine that ends its process must not end this one
         for engine in case.engines:
             peak = alone(Task(job, engine, setup.threads, setup.exact)).memory
             memory |= {} if peak is None else {engine: peak}
+    times, errors = (_in_turn if alternates else _apart)(case, job, folder, setup)
     return Row(group, case.name, _summary(times), errors, memory, case.at)
 
 
