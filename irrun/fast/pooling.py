@@ -94,8 +94,8 @@ def largest(
 ) -> Call:
     """Return the call that fills ``out`` with the largest element of each window and channel, or NaN if there is one.
 
-    The arrays are those of ``windows.convolve``, and so are ``geometry``, ``keeps`` and ``rounded``. If ``in_bf16``,
-    the data is rounded, and the largest elements are the same as if they were rounded after the pooling.
+    See ``windows.convolve`` for the arguments. If ``in_bf16``, the data is rounded: the largest of rounded elements is
+    what the largest element is rounded to.
     """
     windows = math.prod((len(out), *geometry[8:10].tolist()))
     return Call(_maximum, (data, _FORMS[in_bf16], out, geometry, keeps, rounded), windows, ROWS)

@@ -15,7 +15,6 @@ import irrun
 from irrun import build as b
 from irrun import fast
 from irrun.opdef import Epilogue, Kernel, Request, Value
-from irrun.planning import plans
 from kit import filled, operation
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
@@ -23,6 +22,8 @@ pytest.importorskip("numba", reason="the extra `fast` is not installed")
 from irrun.fast.convolution import bands, methods
 from irrun.fast.convolution.winograd import TransformedFilters
 from irrun.fast.machine.processor import VECTOR
+
+pytestmark = pytest.mark.usefixtures("every_model_is_large")
 
 RANDOM = np.random.default_rng(0)
 INF, NAN = np.inf, np.nan
@@ -270,16 +271,6 @@ def bottleneck(x: Any, ins: int, wide: int, stride: int) -> Any:
     y = b.Clamp(b.Add(y, normal(1, wide, 1, 1)), min=0.0, max=6.0)
     y = b.Add(conv(y, normal(ins, wide, 1, 1) / 8), normal(1, ins, 1, 1))
     return b.Add(x, y) if stride == 1 else y
-
-
-@pytest.fixture(autouse=True)
-def every_model_is_large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As if every model were large enough for compiled kernels."""
-    monkeypatch.setattr(plans, "_COMPILED", 0)
-    monkeypatch.setenv("IRRUN_FAST", "1")
-    fast.available.cache_clear()
-    yield
-    fast.available.cache_clear()
 
 
 def algorithms(executable: irrun.Executable) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,23 +9,11 @@ import pytest
 
 import irrun
 import irrun.build as b
-from irrun import fast
-from irrun.planning import plans
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
-pytestmark = pytest.mark.usefixtures("workers")
+pytestmark = pytest.mark.usefixtures("workers", "every_model_is_large")
 
 SAME = {"dilations": [1, 1], "strides": [1, 1]}
-
-
-@pytest.fixture(autouse=True)
-def every_model_is_large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As if every model were large enough for compiled kernels."""
-    monkeypatch.setattr(plans, "_COMPILED", 0)
-    monkeypatch.setenv("IRRUN_FAST", "1")
-    fast.available.cache_clear()
-    yield
-    fast.available.cache_clear()
 
 
 class Network:

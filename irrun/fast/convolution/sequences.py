@@ -110,7 +110,7 @@ class _Value(NamedTuple):
 
     number: int
     apart: int
-    """The elements or words of a pixel, of which the value has all or some."""
+    """How many elements, or words, apart two pixels are. Parts of a Concat lie side by side in a pixel."""
     begin: int = 0
     """The word of a pixel with which the value begins."""
 

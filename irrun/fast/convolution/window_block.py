@@ -52,7 +52,7 @@ DEPTHWISE: Final = 1
 """Each channel of a window is multiplied by a weight of its own for each tap. With pairs as weights, those of two taps,
 the elements are bf16: see ``in_pairs``."""
 MAXIMUM: Final = 2
-"""With pairs as weights, of which there are none, the elements are bf16."""
+"""The elements are bf16 if the dtype of the weights, which are not read, is that of pairs."""
 AVERAGE: Final = 3
 SUMMED: Final = 4
 """The sums of each window and channel are known: see ``window_tiles``."""

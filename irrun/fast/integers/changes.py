@@ -12,18 +12,18 @@ import numpy as np
 from irrun.fast.activations import activate
 from irrun.fast.convolution.table_block import store_steps
 from irrun.fast.convolution.window_block import DENSE
-from irrun.fast.convolution.window_tiles import in_band, multiply_band, multiply_windows_in_tiles
-from irrun.fast.convolution.windows import each_band, each_table
+from irrun.fast.convolution.window_tiles import multiply_band, multiply_windows_in_tiles
 from irrun.fast.functions import Number, contracted
 from irrun.fast.integers.block import integer_block
 from irrun.fast.integers.encode_block import encode_row
 from irrun.fast.integers.levels import level
 from irrun.fast.integers.summed_block import summed_block
+from irrun.fast.integers.windows import each_way
 from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import address_of, bytes_at, longs_at, row_at
 from irrun.fast.machine.processor import ROWS, VECTOR, compiled
 from irrun.fast.panels import WIDTH, in_vectors
-from irrun.fast.precision.tiles import LEAST_ROWS, TILES, UNSIGNED
+from irrun.fast.precision.tiles import UNSIGNED
 
 __all__ = ["convolve_bytes_changed"]
 
@@ -40,12 +40,8 @@ def convolve_bytes_changed(
     factors and addends that lead to levels, of which ``top`` is the highest.
     """
     more = (panels, numbers, groups, outs, depth, which, beta, grids, top)
-    if TILES and in_band(geometry, groups):
-        each_band(_convolve_band, data, nothing, out, data, geometry, first, last, more)
-    elif TILES and last - first >= LEAST_ROWS:
-        each_table(_convolve_in_tiles, data, nothing, out, data, geometry, first, last, more)
-    else:
-        each_table(_convolve_table, data, nothing, out, data, geometry, first, last, more)
+    seen = data, nothing, out, data, geometry
+    each_way(_convolve_band, _convolve_in_tiles, _convolve_table, groups, seen, first, last, more)
 
 
 @contracted

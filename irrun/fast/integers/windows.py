@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +20,7 @@ from irrun.fast.machine.processor import ROWS, VECTORS, compiled
 from irrun.fast.panels import WIDTH, in_vectors
 from irrun.fast.precision.tiles import LEAST_ROWS, TILES, UNSIGNED
 
-__all__ = ["MIN_PIECE_WINDOWS", "convolve_bytes", "convolve_bytes_depthwise", "pad_words", "widen_bytes"]
+__all__ = ["MIN_PIECE_WINDOWS", "convolve_bytes", "convolve_bytes_depthwise", "each_way", "pad_words", "widen_bytes"]
 
 MIN_PIECE_WINDOWS: Final = 4 * ROWS
 """The fewest windows that a thread computes at a time: it reads all filters for them."""
@@ -54,12 +55,28 @@ def convolve_bytes(
     ``4 * depth`` bytes of it.
     """
     more = (panels, numbers, groups, outs, depth, rounds, adds)
+    seen = data, nothing, out, residual, geometry
+    each_way(_convolve_band, _convolve_in_tiles, _convolve_table, groups, seen, first, last, more)
+
+
+_Fill = Callable[..., None]
+
+
+@contracted
+def each_way(
+    in_bands: _Fill, in_tiles: _Fill, in_tables: _Fill, groups: int, seen: Any, first: int, last: int, more: Any
+) -> None:
+    """Call one of the functions for some of the windows at a time: see ``each_band`` and ``each_table``.
+
+    ``seen`` are the arrays that these take.
+    """
+    data, nothing, out, residual, geometry = seen
     if TILES and in_band(geometry, groups):
-        each_band(_convolve_band, data, nothing, out, residual, geometry, first, last, more)
+        each_band(in_bands, data, nothing, out, residual, geometry, first, last, more)
     elif TILES and last - first >= LEAST_ROWS:
-        each_table(_convolve_in_tiles, data, nothing, out, residual, geometry, first, last, more)
+        each_table(in_tiles, data, nothing, out, residual, geometry, first, last, more)
     else:
-        each_table(_convolve_table, data, nothing, out, residual, geometry, first, last, more)
+        each_table(in_tables, data, nothing, out, residual, geometry, first, last, more)
 
 
 @contracted
