@@ -13,13 +13,13 @@ import numpy as np
 from irrun.fast.convolution.copies import padding, rounding
 from irrun.fast.convolution.kernel import After, Arrays, Method
 from irrun.fast.convolution.stage import Stage
-from irrun.fast.convolution.window_block import in_pairs
 from irrun.fast.convolution.windows import call_of, convolution_of, geometry_of
 from irrun.fast.convolution.winograd import Winograd, tile_of
 from irrun.fast.machine.memory import data_address
 from irrun.fast.machine.sharing import share_call
 from irrun.fast.panels import WIDTH
 from irrun.fast.precision.bf16 import rounded_panels, words
+from irrun.fast.precision.depthwise import evens_first
 from irrun.fast.product import PackedMatrix
 from irrun.kernels.blocks import each_block, scratch
 from irrun.kernels.cast import rounded_to_bf16
@@ -74,14 +74,13 @@ class PackedFilters(ConstantForm):
 class _RoundedFilters(PackedFilters):
     """Filters rounded to bf16, whose taps have an even number of input channels: see ``precision.bf16``.
 
-    Those of single channels have an even number of taps.
+    Those of single channels are f32: see ``precision.depthwise``.
     """
 
     def packed(self, source: np.ndarray) -> np.ndarray:
         groups, outs, ins, *kernel = source.shape
         if groups > 1 and ins == outs == 1:
-            bits = rounded_to_bf16(source).view(np.uint32) >> np.uint32(16)
-            return in_pairs(bits.astype(np.uint16).reshape(groups, -1))
+            return evens_first(rounded_to_bf16(source).view(np.uint32).reshape(groups, -1))
         matrices = np.zeros((groups, *kernel, 2 * words(ins), outs), source.dtype)
         matrices[..., :ins, :] = source.transpose(0, 3, 4, 2, 1)
         return rounded_panels(_side_by_side(matrices.reshape(groups, -1, outs)))

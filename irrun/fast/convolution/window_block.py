@@ -12,9 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import numpy as np
-
-from irrun.base.memory import lasting
 from irrun.fast.block import FORMS, WIDTH, Form, widened
 from irrun.fast.machine.emitting import (
     FLOATS,
@@ -31,6 +28,7 @@ from irrun.fast.machine.emitting import (
 )  # fmt: skip
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS
+from irrun.fast.precision.depthwise import BOTH, Windows, in_order
 from irrun.fast.precision.pairs import SHORTS, in_bf16, neighbours
 
 __all__ = [
@@ -42,7 +40,6 @@ __all__ = [
     "DEPTHWISE",
     "MAXIMUM",
     "SUMMED",
-    "in_pairs",
     "window_block",
 ]
 
@@ -68,7 +65,7 @@ _F32: Final = ir.FloatType()
 _I16: Final = ir.IntType(16)
 _I32: Final = ir.IntType(32)
 _I64: Final = ir.IntType(64)
-_HALVES: Final = ir.VectorType(_I16, 2 * VECTOR)
+_BOTH: Final = ir.VectorType(_I16, BOTH)
 _Vectors = list[list[ir.Value]]
 """A value, or the variable that holds it, for each window of a block and vector of channels."""
 
@@ -122,10 +119,13 @@ def _window_block(
     its second-level cache: first at the address ``ahead``, then ``pace`` bytes further each time.
     """
     how, form = literal(kind), FORMS[weights.dtype.name]
-    in_pairs = how == DEPTHWISE and form is FORMS["uint32"]
+    by_channels = how == DEPTHWISE and form is FORMS["uint32"]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
         _, vectors, windows, _, *others = arguments
+        if by_channels:
+            _emit_channels(builder, vectors, form, _Arguments(*others))
+            return context.get_dummy_value()
         for count in range(1, VECTORS + 1):
             heights = _HEIGHTS if how == DENSE and count == VECTORS else (ROWS,)
             with builder.if_then(builder.icmp_signed("==", vectors, int64(count))):
@@ -133,9 +133,6 @@ def _window_block(
                     whole = builder.and_(windows, int64(-_TOGETHER))
                     for rows, begin, end in (_TOGETHER, int64(0), whole), (1, whole, windows):
                         _Block(builder, how, (rows, count), form, _Arguments(*others)).emit_summed(begin, end)
-                    continue
-                if in_pairs:
-                    _Block(builder, how, (1, count), form, _Arguments(*others)).emit_in_turn()
                     continue
                 for least, most in zip((0, *heights), heights):
                     above = builder.icmp_signed(">", windows, int64(least))
@@ -157,36 +154,24 @@ _TOGETHER: Final = 4
 window_block: Final[Callable[..., None]] = emitted(_window_block, prefer_literal=True)
 
 
-_HELD_TAPS: Final = 9
-"""The taps of most depthwise filters, whose pairs of weights stay in registers."""
-_LANE: Final = 8
-"""Numbers of bf16 within which instructions interleave."""
+def _emit_channels(builder: Any, vectors: ir.Value, form: Form, of: _Arguments) -> None:
+    """Emit depthwise windows of bf16, two vectors of channels after the other."""
+    windows, whole = Windows(builder, of.table, of.taps), builder.sdiv(vectors, int64(2))
+    shared, has_bias = windows.form(), builder.icmp_signed("!=", of.bias, int64(0))
 
+    def emit(index: ir.Value, count: int, last: ir.Value) -> None:
+        begin = builder.mul(index, int64(BOTH))
+        shift, further = (builder.mul(begin, int64(size)) for size in (2, 4))
+        bias = builder.select(has_bias, builder.add(of.bias, further), int64(0))
+        b, column = (builder.add(value, further) for value in (of.b, of.column))
+        own = replace(of, shift=builder.add(of.shift, shift), b=b, column=column, bias=bias, last=last)
+        _Block(builder, DEPTHWISE, (ROWS, count), form, own).emit_channels(windows, shared)
 
-def _interleaving(half: int) -> list[int]:
-    """Return which numbers of two vectors of ``2 * VECTOR`` bf16 are in turn in the first or the second ``half``."""
-    begins = (lane + _LANE // 2 * half + n for lane in range(0, 2 * VECTOR, _LANE) for n in range(_LANE // 2))
-    return [place for begin in begins for place in (begin, 2 * VECTOR + begin)]
-
-
-def _in_order() -> list[int]:
-    """Return the places of channels in order, in the sums of both halves."""
-    places = [place for half in range(2) for place in _interleaving(half)[::2]]
-    return [places.index(channel) for channel in range(2 * VECTOR)]
-
-
-def in_pairs(weights: np.ndarray) -> np.ndarray:
-    """Return filters of single channels, the bits of bf16 u16 [channels, taps], as panels of pairs of two taps.
-
-    They are u32 [panels, pairs of taps, WIDTH]: each two vectors have the channels as ``_interleaving`` leaves them.
-    """
-    channels, taps = weights.shape
-    panels, pairs = -(-channels // WIDTH), -(-taps // 2)
-    whole = np.zeros((panels, WIDTH, pairs, 2), np.uint16)
-    whole.reshape(panels * WIDTH, -1)[:channels, :taps] = weights
-    order = np.argsort(_in_order())
-    cut = whole.reshape(panels, -1, 2 * VECTOR, pairs, 2)[:, :, order].reshape(panels, WIDTH, pairs, 2)
-    return lasting(cut.swapaxes(1, 2)).view(np.uint32)[..., 0]
+    with cgutils.for_range(builder, whole) as loop:
+        is_last = builder.icmp_signed("==", builder.mul(builder.add(loop.index, int64(1)), int64(2)), vectors)
+        emit(loop.index, 2, builder.select(is_last, of.last, int64(VECTOR)))
+    with builder.if_then(builder.trunc(vectors, ir.IntType(1))):  # the vectors are odd
+        emit(whole, 1, of.last)
 
 
 class _Block:
@@ -199,18 +184,14 @@ class _Block:
         self.mask = mask_of(builder, arguments.last)
         self.full = builder.icmp_signed("==", arguments.last, int64(VECTOR))
 
-    def emit_in_turn(self) -> None:
-        """Emit ``ROWS`` depthwise windows in pairs of taps. The weights of nine taps stay in registers."""
+    def emit_channels(self, windows: Windows, form: ir.Value) -> None:
+        """Emit the depthwise windows of a table of bf16, one or two vectors of channels."""
         builder, of = self.builder, self.of
-        with builder.if_else(builder.icmp_signed("==", of.taps, int64(_HELD_TAPS))) as (if_held, if_other):
-            for branch, pairs in ((if_held, -(-_HELD_TAPS // 2)), (if_other, 0)):
-                with branch:
-                    self.held = [self.weights(of.b, int64(pair)) for pair in range(pairs)]
-                    with cgutils.for_range(builder, int64(ROWS)) as row:
-                        table, targets = (builder.mul(row.index, int64(size)) for size in (8, 24))
-                        table, targets = builder.add(of.table, table), builder.add(of.targets, targets)
-                        self.of = replace(of, table=table, targets=targets)
-                        self.emit()
+        totals = [cgutils.alloca_once(builder, FLOATS) for _ in range(2 * ROWS)]
+        windows.sum_up(form, lambda begin: self.read_both(builder.add(begin, of.shift)), of.b, totals)
+        pairs = zip(*[(builder.load(total) for total in totals)] * 2)
+        sums = [in_order(builder, *pair)[: self.count] for pair in pairs]
+        self.finish([[cgutils.alloca_once_value(builder, sum) for sum in row] for row in sums])
 
     def emit_summed(self, begin: ir.Value, end: ir.Value) -> None:
         """Emit some windows whose sums are known."""
@@ -249,9 +230,6 @@ class _Block:
                 for n, sum in enumerate(own):
                     place = at(builder, of.table, int64(4 * (WIDTH * row + VECTOR * n)), FLOATS)
                     builder.store(builder.load(place, align=4), sum)
-            return
-        if self.kind == DEPTHWISE and self.form is FORMS["uint32"]:
-            self.accumulate_pairs(sums)
             return
         step = int64(VECTORS // self.form.share * VECTOR * self.form.bytes)
         address, ahead = (cgutils.alloca_once(builder, _I64) for _ in range(2))
@@ -297,49 +275,6 @@ class _Block:
                         is_nan = builder.fcmp_unordered("uno", element, element)
                         after = builder.select(builder.or_(larger, is_nan), element, before)
                     builder.store(after, sum)
-
-    def accumulate_pairs(self, sums: _Vectors) -> None:
-        """Add to the sums of a depthwise window in bf16 what each two taps contribute.
-
-        Two vectors of channels under one tap and under the next one are interleaved.
-        """
-        builder, of, count, (own,) = self.builder, self.of, -(-self.count // 2), sums
-        totals = [cgutils.alloca_once(builder, FLOATS) for _ in range(2 * count)]
-        for total in totals:
-            builder.store(equal(FLOATS, 0.0), total)
-        nothing = equal(_HALVES, 0)
-        orders = [ir.Constant(ir.VectorType(_I32, 2 * VECTOR), _interleaving(half)) for half in range(2)]
-
-        def add_pair(pair: ir.Value, known: int, weights: Sequence[ir.Value]) -> None:
-            """Add what a pair contributes, of which so many taps are known."""
-            first = builder.add(of.table, builder.mul(pair, int64(2 * 8 * ROWS)))
-            entries = [at(builder, first, int64(8 * ROWS * tap), _I64) for tap in range(known)]
-            begins = [builder.add(builder.load(entry), of.shift) for entry in entries]
-            for n in range(count):
-                two = [self.read_halves(begin, n) for begin in begins] + [nothing] * (2 - known)
-                for half, order in enumerate(orders):
-                    pairs = builder.bitcast(builder.shuffle_vector(*two, order), FLOATS)
-                    total, weight = totals[2 * n + half], weights[2 * n + half]
-                    ((added,),) = self.form.add(builder, [pairs], [weight], [[builder.load(total)]])
-                    builder.store(added, total)
-
-        for pair, held in enumerate(self.held):
-            add_pair(int64(pair), min(2, _HELD_TAPS - 2 * pair), held)
-        if not self.held:
-            whole = builder.sdiv(of.taps, int64(2))
-            with cgutils.for_range(builder, whole) as pair:
-                add_pair(pair.index, 2, self.weights(of.b, pair.index))
-            with builder.if_then(builder.trunc(of.taps, ir.IntType(1))):  # the taps are odd
-                add_pair(whole, 1, self.weights(of.b, whole))
-        for n, sum in enumerate(own):
-            halves = [builder.load(total) for total in totals[n // 2 * 2 : n // 2 * 2 + 2]]
-            order = ir.Constant(ir.VectorType(_I32, VECTOR), _in_order()[n % 2 * VECTOR :][:VECTOR])
-            builder.store(builder.shuffle_vector(*halves, order), sum)
-
-    def weights(self, begin: ir.Value, pair: ir.Value) -> Sequence[ir.Value]:
-        """Return the weights of a pair of taps."""
-        place = self.builder.add(begin, self.builder.mul(pair, int64(4 * VECTOR * VECTORS)))
-        return widened(self.builder, self.form, place)
 
     def finish(self, sums: _Vectors) -> None:
         """Apply factor, bias, residual and clamp, and store the results."""
@@ -427,14 +362,12 @@ class _Block:
         """Return a vector of bf16 as f32."""
         return FORMS["int16"].widen(self.builder, [halves])[0]
 
-    def read_halves(self, address: ir.Value, n: int) -> ir.Value:
-        """Return two vectors of a row of bf16, the ``n``th two, as i16. Lanes beyond the last channel are zeros."""
-        builder = self.builder
-        place = at(builder, address, int64(4 * VECTOR * n), _HALVES)
-        if 2 * n + 2 < self.count:
-            return builder.load(place, align=2)
-        channels = builder.trunc(builder.add(self.of.last, int64((self.count - 1 - 2 * n) * VECTOR)), _I16)
-        return load_lanes(builder, place, mask_of(builder, channels, 2 * VECTOR), 2)
+    def read_both(self, address: ir.Value) -> ir.Value:
+        """Return two vectors of a row of bf16, as i32. Lanes beyond the last channel are zeros."""
+        builder, place = self.builder, at(self.builder, address, int64(0), _BOTH)
+        channels = builder.add(self.of.last, int64((self.count - 1) * VECTOR))
+        mask = mask_of(builder, builder.trunc(channels, _I16), BOTH)
+        return builder.bitcast(load_lanes(builder, place, mask, 2), INTS)
 
     def write(self, value: ir.Value, address: ir.Value, n: int, size: int) -> None:
         """Store the vector ``n`` of a row of elements of ``size`` bytes, without lanes beyond the last channel."""
