@@ -204,6 +204,16 @@ class _Reads:
         is_whole = self.members[n].stage.channels % 2 == 0 and self._is_rounded(n)
         return self.times[n] == 1 and is_whole and not any(self.in_bf16[m] for m in others)
 
+    def replaces(self, n: int) -> int | None:
+        """Return the residual of member ``n`` if it is in bf16, and nothing else reads it afterwards.
+
+        A result in its place is written to memory that has just been read.
+        """
+        residual = self.members[n].residual
+        if residual is None or self.adds[n] != ADDED_IN_BF16 or residual in self.members[n].data:
+            return None
+        return residual if self.readers[residual][-1] == n else None
+
     def _is_rounded(self, number: int) -> bool:
         """Return whether a number is that of a member, which rounds its result where another one reads it in bf16."""
         return number >= 0 and self.members[number].stage.change is None
@@ -278,7 +288,11 @@ def _parts(members: Sequence[Member]) -> tuple[list[_Part], list[int]]:
                     parts.append(_Part(stage, source, None, target, None, form))
             done.add(key)
         if n not in rounded and True in reads.ways[n]:
-            rounded[n] = held(rows * columns * words(channels), words(channels))
+            replaced, apart = reads.replaces(n), words(channels)
+            place = None if replaced is None else rounded[replaced]
+            if place is None or (place.apart, place.begin) != (apart, 0):
+                place = held(rows * columns * apart, apart)
+            rounded[n] = place
         if False in reads.ways[n]:
             plain[n] = held(rows * columns * channels, channels)
         results = rounded if adds == ADDED_IN_BF16 else plain
