@@ -97,7 +97,9 @@ class PackedCell:
         projected = np.empty((batch, time, self.w.columns), np.float32)
         rows = projected.reshape(batch * time, self.w.columns)
         self.w.multiply(np.ascontiguousarray(x).reshape(batch * time, size), rows, epilogue=self.gates)
-        held = np.ascontiguousarray(np.stack(states))  # stack keeps the order of Fortran
+        held: np.ndarray = np.empty((len(states), *states[0].shape), np.float32)
+        for n, state in enumerate(states):
+            held[n] = state
         hidden = y if y.flags.c_contiguous else np.empty(y.shape, np.float32)
         panels = [part.panels for part in self.recurrent]
         for first in in_time(range(0, time, _ELEMENTS_PER_CALL)):

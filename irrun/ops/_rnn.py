@@ -359,14 +359,15 @@ class RecurrentSequence(_Recurrent):
                 return defining(x, *others)
             y = np.empty((len(x), len(packed), x.shape[1], self.hidden_size), x.dtype)
             given = [state for state in others[:states] if state is not None]
-            last: list[States] = [()] * len(packed)
+            ends = [np.empty((len(x), len(packed), self.hidden_size), x.dtype) for _ in range(states)]
 
             def one_way(way: int) -> None:
                 first = tuple(state[:, way] for state in given)
-                last[way] = packed[way].run(x, first, y[:, way], backwards=backwards[way])
+                for end, state in zip(ends, packed[way].run(x, first, y[:, way], backwards=backwards[way])):
+                    end[:, way] = state
 
             each(one_way, range(len(packed)), work * x.shape[0] * x.shape[1])
-            return y, *(np.stack(both, axis=1) for both in zip(*last))
+            return y, *ends
 
         known, data = request.inputs[1 + states], request.inputs[0]
         lengths = None if known is None else known.exact
