@@ -43,9 +43,10 @@ def ignore_tile(index: Index) -> None:
     """Do nothing: the ``OnTileReady`` where no step is fused with the kernel."""
 
 
-Operands = Literal["f32", "bf16", "i8", "codes"]
+Operands = Literal["f32", "bf16", "i8", "codes", "split"]
 """The precision to which the operands of products are rounded. ``i8`` is that of what integer codes multiply. ``codes``
-is bf16 for a matrix of integer codes and what it is multiplied by, but f32 with fewer than ``LEAST_ROUNDED`` rows."""
+is bf16 for a matrix of integer codes and what it is multiplied by, but f32 with fewer than ``LEAST_ROUNDED`` rows.
+``split`` is f32, but each operand may become the sum of two numbers of bf16."""
 LEAST_ROUNDED: Final = 4
 """The fewest rows for which tiles pay, which multiply bf16, because codes are unpacked for them."""
 Precision = Literal["f32", "bf16", "int8-activations", "auto"]

@@ -225,6 +225,10 @@ class Op:
         """
         return ()
 
+    def splits(self, inputs: Sequence[Value | None], /) -> bool:
+        """Return whether the operands of products may be split in two numbers where ``rounded`` leaves them in f32."""
+        return False
+
     def multiplied_rows(self, shape: Sequence[int], /) -> int:
         """Return how many rows the operation multiplies by a matrix, for the shape of its first input.
 

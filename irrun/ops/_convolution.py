@@ -113,11 +113,16 @@ class ConvolutionBase(Filtering):
         data, filters = (None if value is None else value.shape.static for value in inputs)
         if filters is not None and self.leading == 2:
             outs, ins, *kernel = filters
-            if ins <= _MAX_PICTURE_CHANNELS:
+            if self.splits(inputs):
                 return ()
             if data is not None and outruns_bf16(outs, ins, self.axes(data[2:], kernel), data[0]):
                 return ()
         return super().rounded(inputs, precision)
+
+    def splits(self, inputs: Sequence[Value | None], /) -> bool:
+        """Return whether the data is a picture."""
+        filters = None if inputs[1] is None else inputs[1].shape.static
+        return filters is not None and self.leading == 2 and filters[1] <= _MAX_PICTURE_CHANNELS
 
     def prepare(self, request: Request) -> Kernel | None:
         data, filters = request.inputs

@@ -233,7 +233,7 @@ class _Layers:
             if precision in beside:
                 is_coded = precision == "bf16" and "i8" in beside and self.ops[id].rounded(inputs, "codes")
                 return "codes" if is_coded else precision
-        return "f32"
+        return "split" if "bf16" in self.how.rounds and self.ops[id].splits(inputs) else "f32"
 
     def residual(self, id: int, inputs: Inputs, precision: Operands) -> int | None:
         """Return the number of the input that a sum rounds to bf16, or None.

@@ -65,7 +65,8 @@ def _fastest(op: Op, request: Request, *, compiled: bool) -> Kernel | None:
     """Return a compiled kernel if it is allowed and there is one, else that of the operation, if it has one."""
     numbers = _rounded(op, request.inputs, request.precision)
     in_f32 = request if op.rounds_values else replace(request, precision="f32")
-    kernel = compiled_kernel(op, request if numbers else in_f32) if compiled else None
+    asked = request if numbers or request.precision == "split" else in_f32
+    kernel = compiled_kernel(op, asked) if compiled else None
     if kernel is not None or not numbers:
         return op.prepare(in_f32) if kernel is None else kernel
     if request.precision == "codes":
@@ -176,7 +177,7 @@ def _source(value: Value | None) -> Any:
 
 def _rounded(op: Op, inputs: Sequence[Value | None], precision: Operands) -> tuple[int, ...]:
     """Return the numbers of the inputs that are rounded to a precision: see ``Op.rounded``."""
-    numbers = () if precision == "f32" else op.rounded(inputs, precision)
+    numbers = () if precision in ("f32", "split") else op.rounded(inputs, precision)
     values = (inputs[number] for number in numbers)
     if not all(value is not None and value.type.name == "f32" for value in values):
         return ()

@@ -12,7 +12,7 @@ import numpy as np
 
 from irrun.fast.convolution.copies import padding, rounding
 from irrun.fast.convolution.kernel import After, Arrays, Method
-from irrun.fast.convolution.stage import Stage
+from irrun.fast.convolution.stage import NOT_SPLIT, Stage
 from irrun.fast.convolution.windows import call_of, convolution_of, geometry_of
 from irrun.fast.convolution.winograd import Winograd, tile_of
 from irrun.fast.machine.memory import data_address
@@ -20,6 +20,8 @@ from irrun.fast.machine.sharing import share_call
 from irrun.fast.panels import WIDTH
 from irrun.fast.precision.bf16 import rounded_panels, words
 from irrun.fast.precision.depthwise import evens_first
+from irrun.fast.precision.pairs import SPLIT
+from irrun.fast.precision.tiles import TILE, TILES
 from irrun.fast.product import PackedMatrix
 from irrun.kernels.blocks import each_block, scratch
 from irrun.kernels.cast import rounded_to_bf16
@@ -44,7 +46,7 @@ def convolution(filters: Filters, axes: tuple[Axis, ...], batch: int, precision:
 
     The filters are finite, or there are no pads. ``precision`` is that of data and filters.
     """
-    tile = None if precision == "bf16" else tile_of(filters, axes, batch)
+    tile = None if precision in ("bf16", "split") else tile_of(filters, axes, batch)
     if tile is not None:
         return Winograd(filters, axes, batch, tile).kernel()
     return _Direct(filters, axes, batch, precision).kernel()
@@ -84,6 +86,25 @@ class _RoundedFilters(PackedFilters):
         matrices = np.zeros((groups, *kernel, 2 * words(ins), outs), source.dtype)
         matrices[..., :ins, :] = source.transpose(0, 3, 4, 2, 1)
         return rounded_panels(_side_by_side(matrices.reshape(groups, -1, outs)))
+
+
+class _SplitFilters(PackedFilters):
+    """Filters of a picture as sums of two numbers of bf16, for data that is split, too: see ``multiply_split``.
+
+    Beside the three numbers of each element of the data are the nearest number of the filter, twice, and its rest.
+    """
+
+    def packed(self, source: np.ndarray) -> np.ndarray:
+        _, outs, ins, high, broad = source.shape
+        rows = source[0].transpose(2, 3, 1, 0).reshape(high, broad * ins, outs).astype(np.float32)
+        first = rounded_to_bf16(rows)
+        if not np.isfinite(first).all():
+            return NOT_SPLIT
+        count = SPLIT * broad * ins
+        whole = np.zeros((high, -(-count // (2 * TILE)) * 2 * TILE, outs), np.float32)
+        for n, part in enumerate((first, first, rounded_to_bf16(rows - first))):
+            whole[:, n:count:SPLIT] = part
+        return rounded_panels(whole.reshape(-1, outs))
 
 
 def _side_by_side(matrices: np.ndarray) -> np.ndarray:
@@ -134,6 +155,8 @@ class _Direct(Method):
 
     padded: tuple[Axis, ...] = ()
     """The windows along rows and columns of the data, if its copy has pads."""
+    split: np.ndarray = NOT_SPLIT
+    """The panels of ``_SplitFilters``, if any."""
 
     def __init__(self, filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operands) -> None:
         super().__init__(filters, axes, batch)
@@ -147,14 +170,18 @@ class _Direct(Method):
                 self.padded = axes
                 rows, line = (replace(axis, begin=0, end=0, size=axis.reach) for axis in axes)
             line = replace(line, kernel=1)
+            if precision == "split" and TILES and rows.dilation == 1 and filters.outs <= WIDTH:
+                self.split = _SplitFilters.of(filters.source).panels
+                self.name += " in split numbers"
         self.step, self.phases = 1, [_Phase(packed, self.stage(packed, (rows, line), depth), geometry_of(rows, line))]
-        self.packed = packed.panels.nbytes
+        self.packed = packed.panels.nbytes + self.split.nbytes
         self.set_copy(batch, rows.size, line.size)
 
     def stage(self, packed: PackedFilters, axes: tuple[Axis, ...], depth: int) -> Stage:
         """Return the convolution of some windows. Each sees ``depth`` elements of a group at a tap."""
         own = self.groups, depth, self.pixel, self.shape[3]
-        return Stage(axes, packed.panels, *own, *After.of(None), self.rounded, self.sections, padded=self.padded)
+        more = self.rounded, self.sections
+        return Stage(axes, packed.panels, *own, *After.of(None), *more, padded=self.padded, split=self.split)
 
     def set_precision(self, filters: Filters, precision: Operands) -> None:
         """Set what depends on the precision of data and filters."""

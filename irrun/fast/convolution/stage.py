@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
 from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Change
 
-__all__ = ["Stage"]
+__all__ = ["NOT_SPLIT", "Stage"]
+
+NOT_SPLIT: Final = np.empty((0, 0, 0), np.uint32)
+"""The panels of filters that are not split."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +50,8 @@ class Stage:
     """See ``windows.geometry_of``."""
     others: tuple[Stage, ...] = ()
     """The other phases of a transposed convolution."""
+    split: np.ndarray = field(default_factory=lambda: NOT_SPLIT)
+    """The filters for data that is split: see ``window_tiles.multiply_split``."""
     change: Change | None = None
     """Changes the results of all phases: see ``Epilogue``."""
 

@@ -9,7 +9,7 @@ from irrun.fast.machine.emitting import INTS, at, equal, int64, load_lanes, mask
 from irrun.fast.machine.late import cgutils, emitted, ir, types
 from irrun.fast.machine.processor import ROWS, VECTOR
 
-__all__ = ["BEGIN", "LEFT", "TOP", "copy_window", "find_taps", "store_steps"]
+__all__ = ["BEGIN", "LEFT", "TOP", "copy_windows", "find_taps", "store_row", "store_steps"]
 
 TOP, LEFT, BEGIN = range(3)
 """The rows of what is known of the windows of a block: see ``find_taps``."""
@@ -66,6 +66,25 @@ def _find_taps(
 find_taps: Final[Callable[..., None]] = emitted(_find_taps)
 
 
+def _store_row(context: Any, place: Any, first: Any, by: Any) -> Any:
+    """Store ``ROWS`` numbers i64 at an address, each ``by`` more than the one before.
+
+    A vector that is stored as a whole is read again without waiting for its parts.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        place, first, by = arguments
+        further = builder.mul(repeated(builder, by, ROWS), ir.Constant(_NUMBERS, [*range(ROWS)]))
+        value = builder.add(repeated(builder, first, ROWS), further)
+        builder.store(value, at(builder, place, int64(0), _NUMBERS), align=8)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 3), generate
+
+
+store_row: Final[Callable[..., None]] = emitted(_store_row)
+
+
 _TOGETHER: Final = 8
 """The windows whose three addresses are stored at once."""
 _ADDRESSES: Final = ir.VectorType(_I64, 3 * _TOGETHER)
@@ -110,33 +129,41 @@ def _store_steps(
 store_steps: Final[Callable[..., None]] = emitted(_store_steps)
 
 
-def _copy_window(context: Any, entries: Any, taps: Any, depth: Any, shift: Any, target: Any) -> Any:
-    """Copy what a window sees, ``depth`` words at each tap, to an address, one tap after the other.
+def _copy_windows(
+    context: Any, table: Any, apart: Any, first: Any, last: Any, taps: Any, depth: Any, shift: Any, target: Any,
+    words: Any,
+) -> Any:  # fmt: skip
+    """Copy what windows see, ``depth`` words at each tap, one tap after the other, to rows of so many words.
 
-    ``entries`` is the address of i64 [taps, ROWS]. Its first column holds the addresses of the window, to which
-    ``shift`` is added.
+    ``table`` is the address of blocks, ``apart`` bytes apart, of i64 [taps, ROWS]: the addresses of the windows, to
+    which ``shift`` is added. The windows from ``first`` to ``last`` are copied to the address ``target``.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
-        entries, taps, depth, shift, target = arguments
+        table, apart, first, last, taps, depth, shift, target, words = arguments
         whole = builder.and_(depth, int64(-VECTOR))
         has_rest = builder.icmp_signed("<", whole, depth)
         mask = mask_of(builder, builder.trunc(builder.sub(depth, whole), ir.IntType(32)))
-        with cgutils.for_range(builder, taps) as tap:
-            source = builder.load(at(builder, entries, builder.mul(tap.index, int64(8 * ROWS)), _I64))
-            source = builder.add(source, shift)
-            into = builder.add(target, builder.mul(builder.mul(tap.index, depth), int64(4)))
-            with cgutils.for_range_slice(builder, int64(0), whole, int64(VECTOR)) as (index, _):
-                offset = builder.mul(index, int64(4))
-                read, written = (at(builder, address, offset, INTS) for address in (source, into))
-                builder.store(builder.load(read, align=4), written, align=4)
-            with builder.if_then(has_rest):
-                offset = builder.mul(whole, int64(4))
-                read, written = (at(builder, address, offset, INTS) for address in (source, into))
-                store_lanes(builder, load_lanes(builder, read, mask, 4), written, mask, 4)
+        with cgutils.for_range_slice(builder, first, last, int64(1)) as (window, _):
+            block, row = builder.sdiv(window, int64(ROWS)), builder.srem(window, int64(ROWS))
+            entries = builder.add(builder.add(table, builder.mul(block, apart)), builder.mul(row, int64(8)))
+            place = builder.mul(builder.mul(builder.sub(window, first), words), int64(4))
+            with cgutils.for_range(builder, taps) as tap:
+                source = builder.load(at(builder, entries, builder.mul(tap.index, int64(8 * ROWS)), _I64))
+                source = builder.add(source, shift)
+                into = builder.add(place, builder.mul(builder.mul(tap.index, depth), int64(4)))
+                into = builder.add(target, into)
+                with cgutils.for_range_slice(builder, int64(0), whole, int64(VECTOR)) as (index, _):
+                    offset = builder.mul(index, int64(4))
+                    read, written = (at(builder, address, offset, INTS) for address in (source, into))
+                    builder.store(builder.load(read, align=4), written, align=4)
+                with builder.if_then(has_rest):
+                    offset = builder.mul(whole, int64(4))
+                    read, written = (at(builder, address, offset, INTS) for address in (source, into))
+                    store_lanes(builder, load_lanes(builder, read, mask, 4), written, mask, 4)
         return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 5), generate
+    return types.void(*[types.int64] * 9), generate
 
 
-copy_window: Final[Callable[..., None]] = emitted(_copy_window)
+copy_windows: Final[Callable[..., None]] = emitted(_copy_windows)

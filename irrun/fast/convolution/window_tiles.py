@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from irrun.fast.convolution.table_block import copy_window
+from irrun.fast.convolution.table_block import copy_windows
 from irrun.fast.functions import contracted
 from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import address_of, longs_at
 from irrun.fast.machine.processor import ROWS
 from irrun.fast.panels import WIDTH
+from irrun.fast.precision.pairs import GROUP, SPLIT, split_row
 from irrun.fast.precision.tiles import (
     PAIRS,
     TILE,
@@ -23,7 +24,9 @@ from irrun.fast.precision.tiles import (
     rows_at_once,
 )  # fmt: skip
 
-__all__ = ["in_band", "lies_in_band", "multiply_band", "multiply_windows_in_tiles", "windows_in_band"]
+__all__ = [
+    "in_band", "lies_in_band", "multiply_band", "multiply_split", "multiply_windows_in_tiles", "windows_in_band",
+]  # fmt: skip
 
 _SHALLOW_WORDS: Final = 4 * TILE
 """The most words of windows whose sums are then more than what is multiplied."""
@@ -78,10 +81,8 @@ def multiply_windows_in_tiles(
         is_read = depth == words or kind != PAIRS  # what follows the words of a window may be NaN
         if is_read and taps == 1 and tall > TILE and address_of(data) <= first < end:
             even, apart = _side_by_side(table, top, tall, shift + 4 * words, end)
-        for n in range(even, tall):
-            block, row = divmod(top + n, ROWS)
-            entries = address_of(table) + block * table.strides[0] + 8 * row
-            copy_window(entries, taps, depth, shift, held + 4 * n * words)
+        copied = held + 4 * even * words
+        copy_windows(address_of(table), table.strides[0], top + even, top + tall, taps, depth, shift, copied, words)
         for panel in range(len(panels)):
             columns, b = min(WIDTH, outs - panel * WIDTH), address_of(panels) + panel * size
             multiply_rows(kind, first, apart, 1, 0, b, size, words, c, 4 * WIDTH, even, columns)
@@ -183,3 +184,40 @@ def multiply_band(
             finish(panel, columns, place, address_of(targets) + 24 * window, some, more)
             window += some
     end_tiles()
+
+
+@contracted
+def multiply_split(
+    finish: Callable[..., None], data: np.ndarray, panels: np.ndarray, geometry: np.ndarray, targets: np.ndarray,
+    first: int, count: int, depth: int, outs: int, more: Any,
+) -> bool:  # fmt: skip
+    """Multiply ``count`` windows of an image of f32 from ``first`` on by a panel: see ``multiply_windows_in_tiles``.
+
+    The taps of a row are joined: ``depth`` numbers, without pads. Numbers of the data and of the filters are sums of
+    two of bf16. Of their four products, the smallest is left out. If some data is infinite or NaN, nothing is computed,
+    and the result is False: tiles multiply what is behind a row of taps, too, by 0.
+    """
+    down, step_y, step_x, wide = geometry[0], geometry[2], geometry[3], geometry[9]
+    image, place = divmod(first, geometry[8] * wide)
+    (top, begin), bottom = divmod(place, wide), (place + count - 1) // wide
+    rows, numbers = (bottom - top) * step_y + down, data.shape[2] * data.shape[3]
+    words, apart = -(-SPLIT * depth // (2 * TILE)) * TILE, 2 * SPLIT * step_x * data.shape[3]
+    line = -(-numbers // GROUP) * GROUP * 2 * SPLIT
+    spare = TILE * apart + 4 * words  # tiles see what follows the last window
+    # the addresses of memory are found where it is used: numba releases memory after the last use
+    memory, sums = np.zeros((rows * line + spare) // 4, np.uint32), np.empty(-(-wide // TILE) * TILE * WIDTH, np.uint32)
+    source, is_finite = address_of(data) + 4 * (image * data.shape[1] + top * step_y) * numbers, True
+    for row in range(rows):
+        is_finite &= split_row(source + 4 * row * numbers, address_of(memory) + row * line, numbers)
+    if not is_finite:
+        return False
+    window = 0
+    begin_tiles(TILE)
+    while window < count:
+        y, x = divmod(begin + window, wide)
+        some, a, c = min(wide - x, count - window), address_of(memory) + y * step_y * line + x * apart, address_of(sums)
+        multiply_rows(PAIRS, a, apart, down, line, address_of(panels), 0, words, c, 4 * WIDTH, some, outs)
+        finish(0, outs, c, address_of(targets) + 24 * window, some, more)
+        window += some
+    end_tiles()
+    return True

@@ -8,9 +8,15 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.fast.convolution.stage import Stage
-from irrun.fast.convolution.table_block import BEGIN, LEFT, TOP, find_taps, store_steps
+from irrun.fast.convolution.table_block import BEGIN, LEFT, TOP, find_taps, store_row, store_steps
 from irrun.fast.convolution.window_block import ADDED_IN_BF16, DENSE, DEPTHWISE, SUMMED, window_block
-from irrun.fast.convolution.window_tiles import in_band, multiply_band, multiply_windows_in_tiles, windows_in_band
+from irrun.fast.convolution.window_tiles import (
+    in_band,
+    multiply_band,
+    multiply_split,
+    multiply_windows_in_tiles,
+    windows_in_band,
+)
 from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import address_of, longs_at
@@ -66,7 +72,7 @@ def convolution_of(
     arrays = data, stage.panels, stage.bias, out if residual is None else residual, out, geometry
     if not stage.depth:
         return convolve_depthwise, (*arrays, stage.adds, stage.limits, keeps, rounded)
-    return convolve, (*arrays, stage.groups, stage.depth, stage.adds, stage.limits, keeps, rounded, 0)
+    return convolve, (*arrays, stage.split, stage.groups, stage.depth, stage.adds, stage.limits, keeps, rounded, 0)
 
 
 def call_of(function: Callable[..., None], arguments: tuple[Any, ...], windows: int) -> Call:
@@ -77,7 +83,7 @@ def call_of(function: Callable[..., None], arguments: tuple[Any, ...], windows: 
     """
     if function is convolve_depthwise:
         return Call(function, arguments, windows, ROWS)
-    data, panels, groups = arguments[0], arguments[1], arguments[6]
+    data, panels, groups = arguments[0], arguments[1], arguments[7]
     even = len(panels) % threads() == 0 or len(panels) >= 4 * threads()
     if groups == 1 and panels.nbytes > data.nbytes and threads() > 1 and even:
         return Call(convolve_columns, arguments, len(panels))
@@ -92,8 +98,8 @@ def each_of(count: int, most: int) -> int:
 @compiled
 def convolve(
     data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
-    geometry: np.ndarray, groups: int, depth: int, adds: int, limits: np.ndarray, keeps: bool, rounded: int,
-    column: int, first: int, last: int,
+    geometry: np.ndarray, split: np.ndarray, groups: int, depth: int, adds: int, limits: np.ndarray, keeps: bool,
+    rounded: int, column: int, first: int, last: int,
 ) -> None:  # fmt: skip
     """Fill the windows ``first`` to ``last`` in ``out``, counted over batch, rows and columns, with a convolution.
 
@@ -107,12 +113,18 @@ def convolve(
 
     ``rounded`` is the address of the results rounded to bf16, two bytes each, or 0; ``geometry`` says how far their
     pixels are apart. Unless ``keeps``, these are the only ones, and of ``out`` only the shape matters.
+
+    ``split`` holds the filters for data that is split, or nothing: see ``multiply_split``.
     """
     in_bf16, nothing = (rounded, adds == ADDED_IN_BF16), np.zeros(data.shape[3] + depth, np.float32)
     is_band = in_band(geometry, groups) and geometry[1] * depth % TILE == 0
     if TILES and holds_pairs(panels) and is_band and last - first >= LEAST_ROWS:
         more = panels, bias, depth, adds, limits, keeps, rounded, column
         each_band(_convolve_band, data, nothing, out, residual, geometry, first, last, more, in_bf16)
+        return
+    if TILES and split.size:
+        more = panels, bias, depth, adds, limits, keeps, rounded, column, residual, in_bf16, split
+        each_band(_convolve_split, data, nothing, out, residual, geometry, first, last, more, in_bf16)
         return
     more = panels, bias, groups, depth, adds, limits, keeps, rounded, column
     each_table(_convolve_table, data, nothing, out, residual, geometry, first, last, more, in_bf16)
@@ -121,13 +133,15 @@ def convolve(
 @compiled
 def convolve_columns(
     data: np.ndarray, panels: np.ndarray, bias: np.ndarray, residual: np.ndarray, out: np.ndarray,
-    geometry: np.ndarray, groups: int, depth: int, adds: int, limits: np.ndarray, keeps: bool, rounded: int,
-    column: int, first: int, last: int,
+    geometry: np.ndarray, split: np.ndarray, groups: int, depth: int, adds: int, limits: np.ndarray, keeps: bool,
+    rounded: int, column: int, first: int, last: int,
 ) -> None:  # fmt: skip
     """Fill the columns of the panels ``first`` to ``last`` in all windows as ``convolve`` does. There is one group."""
     count, begin = len(out) * geometry[8] * geometry[9], column + first * WIDTH
     some = panels[first:last]
-    convolve(data, some, bias, residual, out, geometry, groups, depth, adds, limits, keeps, rounded, begin, 0, count)
+    convolve(
+        data, some, bias, residual, out, geometry, split, groups, depth, adds, limits, keeps, rounded, begin, 0, count
+    )
 
 
 @contracted
@@ -140,6 +154,20 @@ def _convolve_band(
     added, outs = address_of(bias) + 4 * column if bias.size else 0, out.shape[3] - column
     then = panels, 4 * column, added, adds, limits_of(limits), keeps, rounded != 0
     multiply_band(PAIRS, _finish, data, nothing, panels, geometry, targets, top, count, depth, outs, then)
+
+
+@contracted
+def _convolve_split(
+    data: np.ndarray, nothing: np.ndarray, out: np.ndarray, geometry: np.ndarray, targets: np.ndarray, top: int,
+    count: int, more: Any,
+) -> None:  # fmt: skip
+    """Convolve the windows of a band of data that is split, or as it is if some of it is infinite or NaN."""
+    panels, bias, depth, adds, limits, keeps, rounded, column, residual, in_bf16, split = more
+    added, outs = address_of(bias) + 4 * column if bias.size else 0, out.shape[3] - column
+    then = split, 4 * column, added, adds, limits_of(limits), keeps, rounded != 0
+    if not multiply_split(_finish, data, split, geometry, targets, top, count, depth, outs, then):
+        others = panels, bias, 1, depth, adds, limits, keeps, rounded, column
+        each_table(_convolve_table, data, nothing, out, residual, geometry, top, top + count, others, in_bf16)
 
 
 @contracted
@@ -319,9 +347,8 @@ def _find(data: np.ndarray, geometry: np.ndarray, first: int, count: int, nothin
         if window_x + ROWS <= line_windows and (block + 1) * ROWS <= count:  # all in a row
             top, left = window_y * step_y - pad_y, window_x * step_x - pad_x
             begin = address_of(data) + ((image * high + top) * broad + left) * pixel
-            for row in range(ROWS):
-                places[TOP, row], places[LEFT, row] = top, left + row * step_x
-                places[BEGIN, row] = begin + row * step_x * pixel
+            for row, start, by in ((TOP, top, 0), (LEFT, left, step_x), (BEGIN, begin, step_x * pixel)):
+                store_row(address_of(places) + 8 * ROWS * row, start, by)
             low, right = top + (down - 1) * near_y, left + (ROWS - 1) * step_x + (across - 1) * near_x
             within = int(top >= 0 and left >= 0 and low < high and right < broad)
             image, window_y, window_x = _window(image, window_y, window_x + ROWS, high_windows, line_windows)

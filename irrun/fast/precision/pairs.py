@@ -7,14 +7,14 @@ half.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from irrun.fast.block import FORMS, WIDTH, row_bytes, widened
-from irrun.fast.machine.emitting import FLOATS, INTS, at, called, equal, int64, load_lanes, mask_of, store_lanes
+from irrun.fast.machine.emitting import FLOATS, INTS, at, called, equal, int64, load_lanes, looped, mask_of, store_lanes
 from irrun.fast.machine.late import cgutils, emitted, ir, types
 from irrun.fast.machine.processor import VECTOR, has
 
-__all__ = ["GROUP", "SHORTS", "in_bf16", "interleave", "neighbours", "round_codes", "round_row"]
+__all__ = ["GROUP", "SHORTS", "SPLIT", "in_bf16", "interleave", "neighbours", "round_codes", "round_row", "split_row"]
 
 GROUP: Final = 2 * VECTOR
 """The numbers of a vector of pairs."""
@@ -85,6 +85,43 @@ def _round_row(context: Any, source: Any, target: Any, count: Any) -> Any:
 
 
 round_row: Final[Callable[..., None]] = emitted(_round_row)
+
+
+SPLIT: Final = 3
+"""The numbers of bf16 for a number that is split: the nearest one, the rest, and the nearest one again."""
+
+
+def _split_row(context: Any, source: Any, target: Any, count: Any) -> Any:
+    """Store ``SPLIT`` numbers of bf16 for each of ``count`` f32, and zeros for the last of ``GROUP`` of these.
+
+    ``source`` and ``target`` are addresses. Return whether all numbers of bf16 are finite.
+    """
+    order = ir.Constant(
+        ir.VectorType(ir.IntType(32), SPLIT * VECTOR), [n + VECTOR * k for n in range(VECTOR) for k in (0, 1, 0)]
+    )
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        source, target, count = arguments
+
+        def step(index: ir.Value, most: Sequence[ir.Value]) -> list[ir.Value]:
+            mask = mask_of(builder, builder.trunc(builder.sub(count, index), ir.IntType(32)))
+            number = load_lanes(builder, at(builder, source, builder.mul(index, int64(4)), FLOATS), mask, 4)
+            first = in_bf16(builder, number)
+            bits = builder.shl(builder.zext(first, INTS), equal(INTS, 16))
+            second = in_bf16(builder, builder.fsub(number, builder.bitcast(bits, FLOATS)))
+            three = builder.shuffle_vector(first, second, order)
+            builder.store(three, at(builder, target, builder.mul(index, int64(2 * SPLIT)), three.type), align=2)
+            size = builder.and_(bits, equal(INTS, 0x7FFFFFFF))
+            return [builder.select(builder.icmp_signed(">", size, most[0]), size, most[0])]
+
+        (most,) = looped(builder, count, VECTOR, [equal(INTS, 0)], step)
+        size = called(builder, f"llvm.vector.reduce.smax.v{VECTOR}i32", INTS.element, most)
+        return builder.icmp_signed("<", size, ir.Constant(INTS.element, 0x7F800000))
+
+    return types.boolean(*[types.int64] * 3), generate
+
+
+split_row: Final = cast(Callable[[int, int, int], bool], emitted(_split_row))
 
 
 def _interleave(context: Any, first: Any, second: Any, target: Any) -> Any:
