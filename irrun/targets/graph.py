@@ -23,8 +23,10 @@ _USUAL_BITS: Final = 8
 """The fewest bits of an element type that each release converts. Weights may have fewer."""
 _BETWEEN: Final = ("add", "divide", "multiply", "softmax", "subtract")
 """The layers of an attention between its two products."""
-_MOST_BETWEEN: Final = 6
-"""The most layers between the products of an attention."""
+_MOST_BETWEEN, _MOST_DIMS = 6, 4
+"""The most layers between the products of an attention, and the most dims of what it multiplies."""
+_TILE_ROWS, _MOST_OF_TILES = 32, 512
+"""With AMX, weights of up to as many rows and columns are not decompressed; up to the second, if the rows fill no tiles."""
 _IN_BF16: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "Interpolate")
 """Layers that OpenVINO computes in bf16 even near an output, where it has f32 otherwise."""
 
@@ -126,6 +128,9 @@ def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: b
     if weights is None or shape is None or len(shape) != 2 or weights.type.bits > _USUAL_BITS:
         return
     columns, rows = shape if is_transposed else shape[::-1]
+    most = max(columns, rows)
+    is_small = most <= _TILE_ROWS or (most <= _MOST_OF_TILES and rows % _TILE_ROWS > 0)
+    yield f"its weights are {'too small' if is_small else 'large enough'} to be decompressed with AMX"
     scales, zero_points = lengths.get("Multiply"), lengths.get("Subtract", (1, 1))
     if columns > 1 and zero_points[0] > 1:
         yield "its weights have zero points for each summed row"
@@ -136,15 +141,15 @@ def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: b
         yield "its weights of few bits have other scales or zero points than one for each column"
 
 
-def attends_in_two_types(model: Model, last: Layer, fed: Container[int]) -> bool:
+def attends_in_two_types(model: Model, last: Layer, fed: Container[int], values: Values) -> bool:
     """Return whether a layer ends an attention of which 2025.4 computes one part in f32, and the other in bf16.
 
     That is so if an input of the model is the query, the keys or the values, or their transpose, or if no layer between
-    the attention and a Result is one that OpenVINO prefers to compute in bf16. None of the three is constant then.
+    the attention and a Result is one that OpenVINO prefers to compute in bf16. None of the three is constant, is empty, or has more than 4 dims then.
     """
     inputs = model.feeds[last.id][:3]
     if last.type == "MatMul":
-        weights, values = (*inputs, None, None)[:2]
+        weights, read = (*inputs, None, None)[:2]
         layer = None if weights is None else model.layers[weights[0]]
         if layer is None or layer.type.lower() != "softmax":
             return False
@@ -155,8 +160,11 @@ def attends_in_two_types(model: Model, last: Layer, fed: Container[int]) -> bool
             layer = model.layers[first[0]]
         if layer.type != "MatMul":
             return False
-        inputs = [values, *model.feeds[layer.id]]
+        inputs = [read, *model.feeds[layer.id]]
     if any(feed is None or feed[0] not in fed for feed in inputs):
+        return False
+    shapes = [values[feed].shape for feed in filter(None, inputs) if feed in values]
+    if any((shape.rank or 0) > _MOST_DIMS or 0 in (shape.static or ()) for shape in shapes):
         return False
     for feed in filter(None, inputs):
         before = model.layers[feed[0]]

@@ -87,9 +87,13 @@ def _of_pdpd(layer: Layer, op: Op | None, values: Sequence[Value | None], to: in
             yield f"input {placed} is not aligned with the last dims of input {to}"
     if "auto_broadcast.auto_broadcast_axis" not in layer.attributes:
         axis = 0
-    pairs = zip(dims[len(dims) - len(less) if axis == -1 else axis :], less)
-    if len(less) <= len(dims) and any(differ(a, b) and 1 not in (a.value, b.value) for a, b in pairs):
+    pairs = [*zip(dims[len(dims) - len(less) if axis == -1 else axis :], less)]
+    if len(less) <= len(dims) and any(differ(a, b) and (a.value, b.value) not in ((1, 0), (a.value, 1)) for a, b in pairs):
         yield f"input {placed} does not broadcast to input {to} from the axis on"
+    while pairs and pairs[-1][1].value == 1:
+        del pairs[-1]
+    if len(less) <= len(dims) and any(differ(a, b) and b.value == 1 for a, b in pairs):
+        yield f"input {placed} has a dim 1 that is not at its end, to broadcast to input {to}"
 
 
 def _of_depthwise(op: Op | None, values: Sequence[Value | None]) -> Iterator[str]:
@@ -107,7 +111,14 @@ def _of_squeeze(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 
 def _of_einsum(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    subscripts = str(getattr(op, "equation", "")).replace(" ", "").partition("->")[0].split(",")
+    given, _, wanted = str(getattr(op, "equation", "")).replace(" ", "").partition("->")
+    subscripts = given.split(",")
+    if "..." in given:
+        yield "a subscript has an ellipsis"
+    elif not all(subscripts):
+        yield "a subscript has no label"
+    elif given == wanted or (not wanted and "->" not in getattr(op, "equation", "") and sorted({*given}) == [*given]):
+        yield "its equation changes nothing"
     if any(len(set(labels)) < len(labels) for labels in (re.findall("[A-Za-z]", text) for text in subscripts)):
         yield "a subscript has a label twice"
     lengths: dict[str, set[int]] = {}
@@ -118,6 +129,12 @@ def _of_einsum(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
                 lengths.setdefault(label, set()).update(() if dim.value is None else (dim.value,))
     if any(len(of) > 1 for of in lengths.values()):
         yield "a label has two lengths"
+
+
+def _of_groups(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    filters = _dims(values[1])
+    if filters and filters[0].value == 1 and any(dim.value != 1 for dim in filters[1:3]):
+        yield "it has one group of several channels"
 
 
 def _of_updates(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -137,12 +154,10 @@ def _of_updates(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 
 def _of_norm(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    """Yield whether LRN sums along axes for which the plugin has no kernel: it looks for the spatial ones alone."""
+    """Yield whether LRN sums along axes for which the plugin has no kernel: it counts them from the first."""
     dims, axes = _dims(values[0]), _numbers(values[1])
-    if dims is not None and axes is not None:
-        chosen = {at % max(len(dims), 1) for at in axes}
-        if chosen != {1} and not chosen >= {*range(_SPATIAL, len(dims))}:
-            yield "its axes are neither the channels nor all spatial axes"
+    if dims is not None and axes and axes != [1] and not ({*range(_SPATIAL, len(dims))} <= {*axes} and min(axes) >= 0):
+        yield "its axes are neither the channels nor all spatial axes"
 
 
 def _of_gathering(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -211,12 +226,15 @@ def _of_attention(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     if not query or not key or mask is None or min(len(query), len(key)) < _SPATIAL:
         return
     wanted = (query[-2], key[-2])
-    if len(mask) < len(wanted) or any(map(differ, mask[-2:], wanted)):
+    if len(mask) == 1 or any(map(differ, mask[-2:], wanted)):
         yield "its mask does not end with the numbers of queries and keys"
 
 
 def _of_slicing(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     """Yield whether a mask has a length that readers do not accept: that of begin_mask, or 0."""
+    data, begins = _dims(values[0]), _dims(values[1])
+    if data is not None and begins and (begins[0].value or 0) > len(data) + getattr(op, "new_axis_mask", ()).count(1):
+        yield "it begins along more axes than input 0 and new axes are"
     lengths = {name: len(getattr(op, name)) for name in type(op).attributes if name.endswith("_mask")}
     if not {*lengths.values()} <= {0, lengths["begin_mask"]}:
         yield "a mask has neither the length of begin_mask nor 0"
@@ -263,6 +281,7 @@ _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[s
     "ScatterUpdate": _of_updates,
     "ScatterNDUpdate": _of_updates,
     "LRN": _of_norm,
+    **dict.fromkeys(("GroupConvolution", "GroupConvolutionBackpropData"), _of_groups),
     "GatherND": _of_gathering,
     "Interpolate": _of_interpolation,
     "AvgPool": _of_average,

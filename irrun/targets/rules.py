@@ -23,16 +23,16 @@ from irrun.targets.releases import RELEASES, has_operation, table
 
 __all__ = ["PROCESSORS", "Reason", "Rule", "excused", "reasons", "releases_without", "this_processor"]
 
-_WITH, _WITHOUT = "the processor has AVX-512", "the processor has no AVX-512"
+_FLAGS: Final = {"AVX-512": "avx512f", "AMX": "amx_tile"}
 _ERROR: Final = "irrun reports "
 """How the sentence about an error begins; its code follows."""
-PROCESSORS: Final = frozenset({_WITH, _WITHOUT})
+PROCESSORS: Final = frozenset(f"the processor has {no}{name}" for name in _FLAGS for no in ("", "no "))
 """The sentences about the processor. Some kernels of the plugin need its instructions, or differ with them."""
 
 
-def this_processor() -> str:
-    """Return the sentence about the processor of this machine."""
-    return _WITH if has_flag("avx512f") else _WITHOUT
+def this_processor() -> frozenset[str]:
+    """Return the sentences about the processor of this machine."""
+    return frozenset(f"the processor has {'' if has_flag(flag) else 'no '}{name}" for name, flag in _FLAGS.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +94,15 @@ def _rules() -> Mapping[str, Sequence[Rule]]:
     return found
 
 
-def reasons(parsed: Parsed, report: Report, trace: Trace, processor: str = "") -> Iterator[Reason]:
+def reasons(
+    parsed: Parsed, report: Report, trace: Trace, processor: frozenset[str] = PROCESSORS
+) -> Iterator[Reason]:
     """Yield why releases do not load a model, layer by layer; ``examine`` gives ``report`` and ``trace``.
 
     A release that no reason names is expected to read the model and to compile it for the CPU. Rules about other
-    processors than ``processor``, one of ``PROCESSORS``, are left out; by default, none are.
+    processors than ``processor``, some of ``PROCESSORS``, are left out; by default, none are.
     """
-    others = PROCESSORS - {processor} if processor else frozenset()
+    others = PROCESSORS - processor
     for fact in facts(parsed, report, trace):
         lacking = () if fact.layer is None else releases_without(fact.layer)
         if lacking:

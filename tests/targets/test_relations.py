@@ -72,7 +72,7 @@ CASES = [
     ("ScatterNDUpdate", ["4,2", "3,2", "3"], {}, {BATCH}),
     ("LRN", ["2,3,4,4", [0]], {"alpha": "1", "beta": "1", "bias": "1", "size": "1"}, {NORM}),
     ("LRN", ["2,3,4,4", [2, 3]], {"alpha": "1", "beta": "1", "bias": "1", "size": "1"}, set()),
-    ("LRN", ["2,3,4,4", [-3]], {"alpha": "1", "beta": "1", "bias": "1", "size": "1"}, set()),
+    ("LRN", ["2,3,4,4", [-3]], {"alpha": "1", "beta": "1", "bias": "1", "size": "1"}, {NORM}),
     ("LRN", ["2,3,4,4", [1, 2, 3]], {"alpha": "1", "beta": "1", "bias": "1", "size": "1"}, set()),
     ("Interpolate", ["2,3,4,4", [2, 5, 4, 4]], {**RESIZE, "axes": "0,1,2,3"}, {MOVED}),
     ("Interpolate", ["2,3,4,4", [5, 3, 4, 4]], {**RESIZE, "axes": "0,1,2,3"}, {RESIZED}),

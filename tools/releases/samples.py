@@ -41,7 +41,7 @@ class Layers(NamedTuple):
 def layers(model: Path) -> Layers:
     """Return the layers of a model, or one row that says why irrun cannot read it.
 
-    Each layer has the sentence about this processor too.
+    Each layer has the sentences about this processor too.
     """
     rows: list[Row] = []
     names: list[tuple[str, str]] = []
@@ -49,7 +49,7 @@ def layers(model: Path) -> Layers:
     try:
         parsed = load(model)
         for fact in facts(parsed, *examine(parsed)):
-            rows.append(Row(fact.operations, fact.sentences | {this_processor()}, fact.blocks))
+            rows.append(Row(fact.operations, fact.sentences | this_processor(), fact.blocks))
             names.append((fact.layer.type, fact.layer.name) if fact.layer else ("", ""))
             if fact.layer is not None:
                 lacking |= np.isin(RELEASES, releases_without(fact.layer))
