@@ -206,9 +206,13 @@ def _of_average(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 
 def _of_cell(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    """Yield whether a recurrent layer is one for which the plugin has a primitive: the others are decomposed."""
+    """Yield whether a recurrent layer is one for which the plugin has a primitive: the others are decomposed.
+
+    A cell without gates may have any activation.
+    """
     names = re.sub(r"\s", "", str(getattr(op, "activations", ""))).lower()
-    if names == type(op).attributes["activations"].default and not getattr(op, "clip", 0):
+    is_usual = type(op).type.startswith("RNN") or names == type(op).attributes["activations"].default
+    if is_usual and not getattr(op, "clip", 0):
         yield "it has the usual activations and does not clip"
 
 
