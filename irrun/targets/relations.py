@@ -33,7 +33,7 @@ _ONE_INPUT: Final = 11
 _MAX_COMPARED: Final = 4
 """The most inputs of a layer, and the most dims of each, that are compared with each other."""
 _REDUCTIONS: Final = ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
-_PLACED: Final = {"Select": ((1, 0), (1, 2))}
+_PLACED: Final = {"Select": ((1, 0), (1, 2)), "FakeQuantize": ((0, 1), (0, 2), (0, 3), (0, 4))}
 """The inputs whose dims pdpd broadcasting places among those of another, behind the other; usually of two inputs."""
 
 
@@ -76,7 +76,7 @@ def _of_pdpd(layer: Layer, op: Op | None, values: Sequence[Value | None], to: in
 
     Releases take axis 0 if the attribute is missing, and look for dims that do not broadcast there.
     """
-    dims, less, axis = _dims(values[to]), _dims(values[placed]), getattr(op, "axis", None)
+    dims, less, axis = _dims(values[to]), _dims(values[placed]), getattr(op, "axis", 0)
     if axis is None or dims is None or less is None:
         return
     if axis >= 0 and axis + len(less) > len(dims):
@@ -129,6 +129,21 @@ def _of_einsum(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
                 lengths.setdefault(label, set()).update(() if dim.value is None else (dim.value,))
     if any(len(of) > 1 for of in lengths.values()):
         yield "a label has two lengths"
+
+
+def _of_ranges(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield the only axes along which the constant inputs of FakeQuantize vary, if each varies along one at most."""
+    ranges = [value for value in values[1:5] if value is not None and value.exact is not None]
+    missing = [len(_dims(values[0]) or ()) - (value.shape.rank or 0) for value in ranges]
+    axes = [[at + less for at, dim in enumerate(_dims(v) or ()) if dim.value != 1] for v, less in zip(ranges, missing)]
+    if len(ranges) == len(values[1:5]) and all(len(of) <= 1 for of in axes):
+        yield from (f"a range varies along axis {axis} alone" for axis in (1, 2) if [axis] in axes)
+
+
+def _of_joining(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    dims, axis = _dims(values[0]), getattr(op, "axis", None)
+    if dims and axis is not None and any(dim.value != 1 for dim in dims[: axis % len(dims)]):
+        yield "an axis before that of joining is longer than 1"
 
 
 def _of_groups(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -285,6 +300,8 @@ _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[s
     "ScatterUpdate": _of_updates,
     "ScatterNDUpdate": _of_updates,
     "LRN": _of_norm,
+    "FakeQuantize": _of_ranges,
+    "Concat": _of_joining,
     **dict.fromkeys(("GroupConvolution", "GroupConvolutionBackpropData"), _of_groups),
     "GatherND": _of_gathering,
     "Interpolate": _of_interpolation,
