@@ -88,12 +88,17 @@ def _of_pdpd(layer: Layer, op: Op | None, values: Sequence[Value | None], to: in
     if "auto_broadcast.auto_broadcast_axis" not in layer.attributes:
         axis = 0
     pairs = [*zip(dims[len(dims) - len(less) if axis == -1 else axis :], less)]
-    if len(less) <= len(dims) and any(differ(a, b) and (a.value, b.value) not in ((1, 0), (a.value, 1)) for a, b in pairs):
+    if len(less) <= len(dims) and any(differ(a, b) and not _reaches(a, b) for a, b in pairs):
         yield f"input {placed} does not broadcast to input {to} from the axis on"
     while pairs and pairs[-1][1].value == 1:
         del pairs[-1]
     if len(less) <= len(dims) and any(differ(a, b) and b.value == 1 for a, b in pairs):
         yield f"input {placed} has a dim 1 that is not at its end, to broadcast to input {to}"
+
+
+def _reaches(a: Dim, b: Dim) -> bool:
+    """Return whether a known dim of an input that is placed broadcasts to another: it is 1, or the other is."""
+    return (a.value or 0) >= (b.value or 0) and 1 in (a.value, b.value)
 
 
 def _of_depthwise(op: Op | None, values: Sequence[Value | None]) -> Iterator[str]:
