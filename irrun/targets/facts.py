@@ -52,6 +52,8 @@ _BEGIN: Final = re.compile(r"\s*[+-]?\d+")
 """A number at the begin of a text."""
 _SIGNS: Final = re.compile("--+")
 """Signs of a dim that a release takes for one."""
+_INFERRED: Final = ("IR301", "IR302", "IR403")
+"""The codes of errors that inference finds again, unless it reads the file as OpenVINO does."""
 _SHORT: Final = 512
 """Bytes of a file from which on every release recognises it. Readers up to 2024.4 look for the end of shorter ones."""
 
@@ -144,7 +146,8 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
         cls = type(op) if op is not None else declaration(layer)
         found = errors.get(layer.name, ())
         if op is not None:  # OpenVINO reads it nevertheless
-            found = [finding for finding in found if finding.code not in ("IR202", "IR203")]
+            dropped = ("IR202", "IR203", *(_INFERRED if refused is None else ()))
+            found = [finding for finding in found if finding.code not in dropped]
         sentences = _codes(found) | set(_of_attributes(layer, cls, op))
         sentences |= set(_of_ports(model, layer, op, trace.values, fed, selected, compressed))
         if isinstance(refused, Refused):

@@ -10,9 +10,10 @@ from typing import Final
 
 import numpy as np
 
+from irrun.inference.layer import input_at
 from irrun.model import Layer
 from irrun.opdef import Op, Value
-from irrun.types import Dim
+from irrun.types import Dim, ElementType
 
 __all__ = ["differ", "of_operation"]
 
@@ -43,6 +44,8 @@ def of_operation(layer: Layer, op: Op | None, inputs: Sequence[Value | None], fo
     ``follower`` is the type of the layer behind it.
     """
     values = [*inputs, *[None] * _MAX_COMPARED]
+    if op is not None and _mixes(op, inputs):
+        yield "inputs that must have one type differ"
     if len(inputs) > _SPATIAL:
         yield from _of_dims(inputs[:_MAX_COMPARED])
     if layer.attributes.get("auto_broadcast") == "pdpd":
@@ -59,6 +62,16 @@ def of_operation(layer: Layer, op: Op | None, inputs: Sequence[Value | None], fo
 def differ(a: Dim, b: Dim) -> bool:
     """Return whether two dims are known and differ."""
     return a.value is not None and b.value is not None and a.value != b.value
+
+
+def _mixes(op: Op, inputs: Sequence[Value | None]) -> bool:
+    """Return whether inputs have two types for which the page of the operation has one name."""
+    types: dict[str, set[ElementType]] = {}
+    for position, value in enumerate(inputs):
+        port = input_at(op.inputs, position)
+        if value is not None and port is not None and port.type in op.types and value.type.kind != "dynamic":
+            types.setdefault(port.type, set()).add(value.type)
+    return any(len(of) > 1 for of in types.values())
 
 
 def _of_dims(inputs: Sequence[Value | None]) -> Iterator[str]:
