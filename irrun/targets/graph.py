@@ -26,7 +26,7 @@ _BETWEEN: Final = ("add", "divide", "multiply", "softmax", "subtract")
 _MOST_BETWEEN, _MOST_DIMS = 6, 4
 """The most layers between the products of an attention, and the most dims of what it multiplies."""
 _TILE_ROWS, _MOST_OF_TILES = 32, 512
-"""With AMX, weights of up to as many rows and columns are not decompressed; up to the second, if the rows fill no tiles."""
+"""The most rows and columns of weights that AMX does not decompress; and the most, if the rows fill no tiles."""
 _IN_BF16: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "Interpolate")
 """Layers that OpenVINO computes in bf16 even near an output, where it has f32 otherwise."""
 
@@ -145,7 +145,8 @@ def attends_in_two_types(model: Model, last: Layer, fed: Container[int], values:
     """Return whether a layer ends an attention of which 2025.4 computes one part in f32, and the other in bf16.
 
     That is so if an input of the model is the query, the keys or the values, or their transpose, or if no layer between
-    the attention and a Result is one that OpenVINO prefers to compute in bf16. None of the three is constant, is empty, or has more than 4 dims then.
+    the attention and a Result is one that OpenVINO prefers to compute in bf16. None of the three is constant, is empty,
+    or has more than 4 dims then.
     """
     inputs = model.feeds[last.id][:3]
     if last.type == "MatMul":

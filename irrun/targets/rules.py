@@ -94,9 +94,7 @@ def _rules() -> Mapping[str, Sequence[Rule]]:
     return found
 
 
-def reasons(
-    parsed: Parsed, report: Report, trace: Trace, processor: frozenset[str] = PROCESSORS
-) -> Iterator[Reason]:
+def reasons(parsed: Parsed, report: Report, trace: Trace, processor: frozenset[str] = PROCESSORS) -> Iterator[Reason]:
     """Yield why releases do not load a model, layer by layer; ``examine`` gives ``report`` and ``trace``.
 
     A release that no reason names is expected to read the model and to compile it for the CPU. Rules about other
