@@ -227,6 +227,8 @@ def _of_ports(
         yield "its inputs do not broadcast as numpy does"
     yield from _of_pairs(inputs)
     yield from of_operation(layer, op, inputs, graph.follower(model, layer.id))
+    if graph.joins_constants(model, layer, fed, values):
+        yield "its constant joins that of the layer before"
     if layer.type == "MatMul":
         yield from graph.of_weights(model, layer, values, is_transposed=getattr(op, "transpose_b", False))
     if layer.type in ("MatMul", "ScaledDotProductAttention") and graph.attends_in_two_types(model, layer, fed, values):

@@ -14,6 +14,7 @@ __all__ = [
     "compressed",
     "fed_by_inputs",
     "follower",
+    "joins_constants",
     "of_variable",
     "of_weights",
     "reached",
@@ -27,6 +28,10 @@ _MOST_BETWEEN, _MOST_DIMS = 6, 4
 """The most layers between the products of an attention, and the most dims of what it multiplies."""
 _TILE_ROWS, _MOST_OF_TILES = 32, 512
 """The most rows and columns of weights that AMX does not decompress; and the most, if the rows fill no tiles."""
+_CLOSE: Final = 0.001
+"""How far the square of a number may be from 2 in a Gelu."""
+_JOINED: Final = ("Add", "Multiply", "Negative")
+"""Layers whose constants OpenVINO joins. A Negative multiplies."""
 _IN_BF16: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "Interpolate")
 """Layers that OpenVINO computes in bf16 even near an output, where it has f32 otherwise."""
 
@@ -100,6 +105,25 @@ def follower(model: Model, id: int) -> str:
         if model.layers[id].type != "Add":
             break
     return model.layers[id].type
+
+
+def joins_constants(model: Model, layer: Layer, fed: Container[int], values: Values) -> bool:
+    """Return whether OpenVINO adds or multiplies the constant of a sum or product with that of the layer before.
+
+    It does not if they are part of a Gelu, which it finds first: Erf of what is divided by the root of 2.
+    """
+    before = [feed[0] for feed in model.feeds[layer.id] if feed is not None and feed[0] in fed]
+    if layer.type not in _JOINED or len(before) != 1 or len(model.consumers[before[0]]) > 1:
+        return False
+    first = model.layers[before[0]]
+    inner = [feed[0] for feed in model.feeds[first.id] if feed is not None and feed[0] in fed]
+    if first.type not in _JOINED or len(inner) != 1 or (first.type != "Add" and layer.type == "Add"):
+        return False
+    scaled = next(iter(model.feeds[inner[0]]), None) if model.layers[inner[0]].type == "Erf" else None
+    known = [values[at].exact for at in (model.feeds[scaled[0]] if scaled else ()) if at in values]
+    numbers = [float(data.ravel()[0]) ** 2 for data in known if data is not None and data.size == 1]
+    is_gelu = scaled is not None and model.layers[scaled[0]].type == "Divide"
+    return not (is_gelu and any(abs(number - 2) < _CLOSE for number in numbers))
 
 
 def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: bool) -> Iterator[str]:

@@ -154,7 +154,9 @@ def _of_ranges(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     ranges = [value for value in values[1:5] if value is not None and value.exact is not None]
     missing = [len(_dims(values[0]) or ()) - (value.shape.rank or 0) for value in ranges]
     axes = [[at + less for at, dim in enumerate(_dims(v) or ()) if dim.value != 1] for v, less in zip(ranges, missing)]
-    if len(ranges) == len(values[1:5]) and all(len(of) <= 1 for of in axes):
+    if any(less < 0 for less in missing):
+        yield "a constant range has more dims than input 0"
+    elif len(ranges) == len(values[1:5]) and all(len(of) <= 1 for of in axes):
         yield from (f"a range varies along axis {axis} alone" for axis in (1, 2) if [axis] in axes)
 
 

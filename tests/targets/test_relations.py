@@ -43,14 +43,13 @@ POINTS = "its weights have zero points for each summed row"
 UNUSUAL = "its weights of few bits have other scales or zero points than one for each column"
 
 INNER = "input 1 has a dim 1 that is not at its end, to broadcast to input 0"
-ELLIPSIS, BARE, IDLE = "a subscript has an ellipsis", "a subscript has no label", "its equation changes nothing"
+ELLIPSIS, IDLE = "a subscript has an ellipsis", "its equation changes nothing"
 JOINED, RANGES = "an axis before that of joining is longer than 1", "a range varies along axis 2 alone"
 MIXED, GROUP = "inputs that must have one type differ", "it has one group of several channels"
 BEGINS = "it begins along more axes than input 0 and new axes are"
 SMALL = "its weights are too small to be decompressed with AMX"
 
 PDPD = {"auto_broadcast": "pdpd"}
-MASK_1 = {"begin_mask": "0", "end_mask": "0"}
 RESIZE = {"mode": "nearest", "axes": "1"}
 POOL = {"kernel": "2,2", "strides": "1,1", "pads_begin": "0,2", "pads_end": "0,0"}
 CONVOLVE: dict[str, Any] = {"strides": "1,1", "pads_begin": "7,7", "pads_end": "7,7", "dilations": "1,1"}
@@ -65,7 +64,6 @@ CASES = [
     ("Add", ["2,3,4", "2"], PDPD, set()),
     ("Add", ["2,3,4", "3"], {**PDPD, "auto_broadcast.auto_broadcast_axis": "-1"}, {APART}),
     ("Add", ["2,3", "2,3"], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {BEYOND, APART}),
-    ("Minimum", ["1,3", "2"], PDPD, {APART}),
     ("Add", ["2,3", "1,3"], PDPD, {INNER}),
     ("Select", ["3,4", "2,3,4,5", "3,4"], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {CHOSEN}),
     ("Select", ["4,5", "2,3,4,5", "4,5"], PDPD, set()),
@@ -74,17 +72,10 @@ CASES = [
     ("Einsum", ["3", "1"], {"equation": "a,a->a"}, {LENGTHS}),
     ("Einsum", ["3,3"], {"equation": "aa->a"}, {TWICE}),
     ("Einsum", ["2,3", "3,4"], {"equation": "ab,bc->ac"}, set()),
-    ("Einsum", ["2,3"], {"equation": "a...->...a"}, {ELLIPSIS}),
-    ("Einsum", ["2", ""], {"equation": "a,->a"}, {BARE}),
-    ("Einsum", ["2,3"], {"equation": "ab"}, {IDLE}),
-    ("Einsum", ["2,3"], {"equation": "ba"}, set()),
+    *(("Einsum", ["2,3"], {"equation": text}, {wanted}) for text, wanted in (("a...->...a", ELLIPSIS), ("ab", IDLE))),
     ("Concat", ["2,3", "2,3"], {"axis": "-1"}, {JOINED}),
-    ("Concat", ["1,3", "1,3"], {"axis": "1"}, set()),
     ("FakeQuantize", ["2,3,4", *[[1, 2, 3, 4]] * 4], {"levels": "2"}, {RANGES, MIXED}),
-    ("FakeQuantize", ["2,3,4", *["4"] * 4], {"levels": "2"}, set()),
-    ("Add", ["2", [1, 2]], {}, {MIXED}),
     ("GroupConvolutionBackpropData", ["1,2,8,8", "1,2,3,3,3"], CONVOLVE, {GROUP}),
-    ("GroupConvolutionBackpropData", ["1,1,8,8", "1,1,1,3,3"], CONVOLVE, set()),
     ("Proposal", ["7,4,2,2", "6,8,2,2", "3"], PROPOSAL, {BATCH}),
     ("Proposal", ["7,4,2,2", "7,8,2,2", "3"], PROPOSAL, set()),
     ("ScatterUpdate", ["4,2", "3", "", [0]], {}, {UPDATES}),
@@ -107,8 +98,7 @@ CASES = [
     ("StridedSlice", ["1", [0], [1]], {"begin_mask": "0", "end_mask": "0,0"}, {MASKS}),
     ("StridedSlice", ["1", [0], [1]], {"begin_mask": "", "end_mask": "0"}, {MASKS}),
     ("StridedSlice", ["1", [0], [1]], {"begin_mask": "0", "end_mask": "", "new_axis_mask": "0"}, set()),
-    ("StridedSlice", ["", [0], [1], [1]], {**MASK_1, "ellipsis_mask": "1"}, {BEGINS}),
-    ("StridedSlice", ["", [0], [1], [1]], {**MASK_1, "new_axis_mask": "1"}, set()),
+    ("StridedSlice", ["", [0], [1], [1]], {"begin_mask": "0", "end_mask": "0", "ellipsis_mask": "1"}, {BEGINS}),
     ("STFT", ["2,32", "9", [8], [4]], {"transpose_frames": "true"}, {FRAME}),
     ("STFT", ["2,32", "0", [8], [4]], {"transpose_frames": "true"}, {FRAME}),
     ("STFT", ["2,32", "8", [8], [4]], {"transpose_frames": "true"}, set()),
@@ -141,7 +131,7 @@ CASES = [
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "4,3"], {"causal": "false"}, {MASK}),
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "3,4"], {"causal": "false"}, set()),
 ]
-ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, MASK, CHOSEN, RESIZED, MOVED, BATCHES, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, BARE, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS}  # fmt: skip
+ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, MASK, CHOSEN, RESIZED, MOVED, BATCHES, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS}  # fmt: skip
 OPSETS = {"GatherND": 8, "DetectionOutput": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15}  # fmt: skip
 
 
@@ -256,19 +246,13 @@ def test_attention_at_an_end_of_the_model(
     assert (ATTENTION in _sentences(net.save(tmp_path))) is ends_there
 
 
-@pytest.mark.parametrize("is_one_layer", [False, True])
-def test_attention_of_more_than_4_dims(tmp_path: Path, *, is_one_layer: bool) -> None:
-    net = Net()
-    x = net.parameter("f32", "1,1,1,4,4")
-    net.result(_attention(net, x, x, is_one_layer=is_one_layer))
-    assert ATTENTION not in _sentences(net.save(tmp_path))
-
-
-def test_attention_of_constant_values(tmp_path: Path) -> None:
-    net = Net()
-    x = net.parameter("f32", "1,4,4")
-    net.result(_attention(net, x, net.const("f32", "1,4,4", bytes(64)), is_one_layer=True))
-    assert ATTENTION not in _sentences(net.save(tmp_path))
+def test_attention_of_constant_values_or_more_than_4_dims(tmp_path: Path) -> None:
+    for shape in ("1,4,4", "1,1,1,4,4"):
+        net = Net()
+        x = net.parameter("f32", shape)
+        values = net.const("f32", "1,4,4", bytes(64)) if shape == "1,4,4" else x
+        net.result(_attention(net, x, values, is_one_layer=True))
+        assert ATTENTION not in _sentences(net.save(tmp_path))
 
 
 def _attention(net: Net, x: Any, values: Any, *, is_one_layer: bool) -> Any:
