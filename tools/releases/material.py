@@ -133,7 +133,7 @@ def _broken(folder: Path, rng: random.Random, count: int, of: Sequence[Path]) ->
         source = rng.choice(of)
         try:
             mutation = mutate(source, source.read_text(), rng)
-        except ValueError:  # an attribute that is broken already, or an operation set without a number
+        except (ValueError, IndexError):  # broken already, an operation set without a number, or no attribute at all
             continue
         if mutation is None:
             continue
