@@ -39,7 +39,7 @@ _OUTCOMES: Final = {
 }  # fmt: skip
 """The outcomes by whether the rules expect a refusal, and whether the release refuses."""
 _KINDS: Final = ("suite", "grown", "opset", "broken")
-_MOST_CAUSES: Final = 14
+_MOST_CAUSES: Final = 13
 
 
 def judge(models: Sequence[Path], answers: Mapping[str, Sequence[Answer | None]]) -> list[dict[str, Any]]:
