@@ -92,6 +92,6 @@ def _shares(count: Mapping[str, int]) -> dict[str, Any]:
         "loads": loaded + wrong,
         "missed": missed,
         "wrong": wrong,
-        "recall": round(right / (right + missed), 4) if right + missed else None,
-        "precision": round(right / (right + wrong), 4) if right + wrong else None,
+        "recall": round(right / (right + missed), 6) if right + missed else None,
+        "precision": round(right / (right + wrong), 6) if right + wrong else None,
     }
