@@ -32,6 +32,8 @@ _MIN_SHARED_ROWS: Final = 48
 _MAX_SHARED_BYTES: Final = 1 << 24
 """The most bytes of an intermediate value, if all steps are machine code. It is shared by the threads, and the part of
 it that a thread computes at a time stays in the cache."""
+_MOST_PLACES: Final = 4
+"""Places of a block whose calls stay prepared. Memory of values that are not needed any more is taken in turn."""
 _FIRST_SCRATCH: Final = 3
 """The first number of scratch memory that kernels do not use (see ``irrun.kernels.blocks``)."""
 
@@ -240,7 +242,7 @@ class _Group:
     """The columns of each register of scratch memory."""
     flops: int
     kept: local = field(default_factory=local, compare=False)
-    """Of each thread: the prepared calls of the last block, ``in_blocks``, and its ``place``, the addresses of all
+    """Of each thread, ``places``: the prepared calls of the last blocks by their places, the addresses of all
     registers."""
 
     def call(self, *arrays: np.ndarray, out: Any = None) -> Any:
@@ -281,7 +283,7 @@ class _Group:
     def share(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Have the threads share the machine code of all members.
 
-        The calls of a block are prepared again only if it lies elsewhere than the last one.
+        The calls of a block are prepared again only if it lies elsewhere than the last ones.
         """
         from irrun.fast.machine.memory import data_address
         from irrun.fast.machine.sharing import InBlocks
@@ -291,11 +293,14 @@ class _Group:
         for (rows,) in blocks((count,), row_bytes, max(_MAX_SHARED_BYTES, _MAX_BLOCK_ROWS * row_bytes)):
             high = rows.stop - rows.start
             memory = (*inputs, *self.scratch(high), *results)
-            place = rows, *map(data_address, memory)
-            if getattr(self.kept, "place", None) != place:
+            place = rows.start, high, *map(data_address, memory)
+            known = self.kept.__dict__.setdefault("places", {})
+            if place not in known:
                 calls = self.calls(self.registers(inputs, results, rows))
-                self.kept.place, self.kept.in_blocks = place, InBlocks(calls, self.flops * high // count, most)
-            self.kept.in_blocks(high)
+                while len(known) >= _MOST_PLACES:
+                    del known[next(iter(known))]
+                known[place] = InBlocks(calls, self.flops * high // count, most)
+            known[place](high)
 
     def compute(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
         """Have each thread compute all members on some blocks of rows."""
