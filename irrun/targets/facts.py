@@ -228,7 +228,7 @@ def _of_ports(
     yield from _of_pairs(inputs)
     yield from of_operation(layer, op, inputs, graph.follower(model, layer.id))
     if graph.joins_constants(model, layer, fed, values):
-        yield "its constant joins that of the layer before"
+        yield "it and the layer before have constants to join"
     if layer.type == "MatMul":
         yield from graph.of_weights(model, layer, values, is_transposed=getattr(op, "transpose_b", False))
     if layer.type in ("MatMul", "ScaledDotProductAttention") and graph.attends_in_two_types(model, layer, fed, values):

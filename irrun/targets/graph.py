@@ -108,7 +108,7 @@ def follower(model: Model, id: int) -> str:
 
 
 def joins_constants(model: Model, layer: Layer, fed: Container[int], values: Values) -> bool:
-    """Return whether OpenVINO adds or multiplies the constant of a sum or product with that of the layer before.
+    """Return whether OpenVINO joins two constants: of a sum or product, and of the sum or product before it.
 
     It does not if they are part of a Gelu, which it finds first: Erf of what is divided by the root of 2.
     """

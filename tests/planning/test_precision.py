@@ -146,7 +146,7 @@ def test_convolutions(
     make, own = (b.Convolution, filters[0]) if groups == 1 else (b.GroupConvolution, filters)
     x = b.parameter(list(data.shape), "f32")
     result = run(inside(node(make, x, constant(own, type), *shape)), way, data)
-    # those of a picture stay in f32, or become sums of two numbers of bf16
+    # pictures and their filters stay in f32, or become sums of two numbers of bf16
     rounded, error = (in_bf16, 2**-21) if groups > 1 or ins > 4 else (np.asarray, 2**-16)
     left, right = rounded(data), rounded(held(filters, type))
     terms = convolved(np.abs(left), np.abs(right), strides, dilations, pads)

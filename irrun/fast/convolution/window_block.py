@@ -46,8 +46,8 @@ __all__ = [
 DENSE: Final = 0
 """Each element of a window is multiplied by a row of weights, which has an element for each output channel."""
 DEPTHWISE: Final = 1
-"""Each channel of a window is multiplied by a weight of its own for each tap. With pairs as weights, those of two taps,
-the elements are bf16: see ``in_pairs``."""
+"""Each channel of a window is multiplied by a weight of its own for each tap. If the dtype of the weights is that of
+pairs, the elements are bf16, and the weights are those of ``depthwise.evens_first``."""
 MAXIMUM: Final = 2
 """The elements are bf16 if the dtype of the weights, which are not read, is that of pairs."""
 AVERAGE: Final = 3
@@ -105,8 +105,8 @@ def _window_block(
     window has its elements for a tap. ``shift`` is added to all of them. A dense window has ``depth`` > 0 elements
     there, the other kinds a channel for each output.
     ``b`` is the address of the weights: a row of ``VECTORS`` vectors for each element of a dense window, or for each
-    tap of a depthwise one, or for each two taps. Where sums are known, ``table`` is the address of f32 [windows,
-    WIDTH], and any number of windows is computed.
+    tap of a depthwise one. Where sums are known, ``table`` is the address of f32 [windows, WIDTH], and any number of
+    windows is computed.
 
     ``targets`` is the address of i64 [ROWS, 3]: the addresses of the results of each window, of the residual, which is
     added, and of the results rounded to bf16 or, for averages, of the factor of the sum. ``column`` is added to the
@@ -180,7 +180,6 @@ class _Block:
     def __init__(self, builder: Any, kind: int, shape: tuple[int, int], form: Form, arguments: _Arguments) -> None:
         self.builder, self.kind, self.form, self.of = builder, kind, form, arguments
         self.rows, self.count = shape
-        self.held: list[Sequence[ir.Value]] = []
         self.mask = mask_of(builder, arguments.last)
         self.full = builder.icmp_signed("==", arguments.last, int64(VECTOR))
 

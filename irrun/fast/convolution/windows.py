@@ -234,7 +234,7 @@ def convolve_depthwise(
 ) -> None:  # fmt: skip
     """Fill windows of ``out`` as ``convolve`` does, with a filter of its own for each channel.
 
-    A row of a panel is a tap. If it is a pair of two taps (see ``in_pairs``), ``data`` is rounded to bf16.
+    A row of a panel is a tap. If panels are u32 (see ``depthwise.evens_first``), ``data`` is rounded to bf16.
     """
     nothing, more = np.zeros(data.shape[3], np.float32), (panels, bias, adds, limits, keeps, rounded)
     in_bf16 = (rounded, adds == ADDED_IN_BF16)
