@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, zip_longest
 from typing import Any, Final
 
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, Refused, Report
-from irrun.inference.bind import bind, declaration
+from irrun.inference.bind import declaration
 from irrun.inference.propagate import Values, declared
 from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed
 from irrun.model import Layer, Model
-from irrun.opdef import Attribute, Op, Value
+from irrun.opdef import Op, Value
 from irrun.targets import graph
+from irrun.targets.reading import BEGIN, LIST, NUMBER, SIGNS, as_read, declared_attributes, is_valid, texts
 from irrun.targets.relations import of_operation
 from irrun.types import UNKNOWN_RANK, Dim, ElementType, PartialShape
 
@@ -46,12 +47,6 @@ _SELECTING: Final = re.compile("NonMaxSuppression|Nms|ExtractImagePatches", re.I
 """Operations that select boxes, and one of which OpenVINO infers an output that is not empty where no patch fits."""
 _PRIORS: Final = ("PriorBox", "PriorBoxClustered")
 """Operations that make as many boxes as the contents of inputs say. OpenVINO does not infer that there are none."""
-_NUMBER, _LIST = ("int", "float"), ("ints", "floats")
-"""The kinds of attributes that hold a number, or several."""
-_BEGIN: Final = re.compile(r"\s*[+-]?\d+")
-"""A number at the begin of a text."""
-_SIGNS: Final = re.compile("--+")
-"""Signs of a dim that a release takes for one."""
 _INFERRED: Final = ("IR301", "IR302", "IR403")
 """The codes of errors that inference finds again, unless it reads the file as OpenVINO does."""
 _SHORT: Final = 512
@@ -90,46 +85,9 @@ def facts(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Facts]:
     if len(model.source.data) < _SHORT:
         whole.add(f"the file has fewer than {_SHORT} bytes")
     yield Facts(model, None, (), frozenset(whole), _blocks(errors.get(None, ())))
-    read = Trace(model, _read(model, trace.ops)) if errors and trace.values else trace
+    ops = as_read(model, trace.ops)
+    read = Trace(model, ops) if trace.values and (errors or ops != trace.ops) else trace
     yield from _of_layers(read, errors, "")
-
-
-def _read(model: Model, ops: Mapping[int, Op | None]) -> dict[int, Op | None]:
-    """Return the operations as OpenVINO reads them.
-
-    A Parameter without the attribute shape is a scalar. A flag without a valid text keeps its default. Of a text that
-    is no number, the number at its begin counts, or else 0.
-    """
-    read = dict(ops)
-    for id, layer in model.layers.items():
-        attributes = dict(layer.attributes)
-        if layer.type.lower() == "parameter":
-            attributes.setdefault("shape", "")
-        for name, attribute in _declared(declaration(layer)).items():
-            if name not in attributes or _is_valid(attribute, attributes[name]):
-                continue
-            if attribute.kind == "bool":
-                del attributes[name]
-            elif attribute.kind in _NUMBER:
-                attributes[name] = _number(attributes[name])
-            elif attribute.kind in _LIST:
-                attributes[name] = ",".join(map(_number, attributes[name].split(",")))
-            elif attribute.kind == "shape":
-                attributes[name] = _SIGNS.sub("-", attributes[name])
-        if attributes != layer.attributes:
-            read[id] = bind(model, replace(layer, attributes=attributes))[0]
-    return read
-
-
-def _number(text: str) -> str:
-    """Return the number at the begin of a text, or 0."""
-    match = _BEGIN.match(text)
-    return match[0] if match else "0"
-
-
-def _declared(cls: type[Op] | None) -> dict[str, Attribute]:
-    """Return the attributes of an operation by each name that a file may give them."""
-    return {name: a for a in cls.attributes.values() for name in (a.name, *a.aliases)} if cls else {}
 
 
 def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], body: str) -> Iterator[Facts]:
@@ -197,8 +155,12 @@ def _of_ports(
             yield f"input {position} is {'not ' if feed[0] in fed else ''}constant"
             if feed[0] in fed and (feed not in values or values[feed].exact is None):
                 yield f"input {position} has unknown contents"
+            if len(model.layers[feed[0]].outputs) > 1:
+                yield f"input {position} is of a layer with several outputs"
             if feed[0] not in fed and layer.id in fed:
                 yield from (f"input {position} is decompressed from {type}" for type in compressed.get(feed[0], ()))
+    if len({*feeds}) < len(feeds):
+        yield "two inputs are one value"
     inputs = [None if feed is None else values.get(feed) for feed in feeds]
     outputs = _outputs(layer, op, inputs, values)
     if layer.id in selected:
@@ -337,19 +299,22 @@ def _of_contents(value: Value) -> Iterator[str]:
 
 
 def _of_attributes(layer: Layer, cls: type[Op] | None, op: Op | None) -> Iterator[str]:
-    declared = _declared(cls)
+    declared = declared_attributes(cls)
     for name, text in layer.attributes.items():
-        if name in declared and not _is_valid(declared[name], text):
+        if name in declared and not is_valid(declared[name], text):
             yield f"{declared[name].name} has no valid text"
-            if declared[name].kind in _LIST or (declared[name].kind in _NUMBER and not _BEGIN.match(text)):
+            if declared[name].kind in LIST or (declared[name].kind in NUMBER and not BEGIN.match(text)):
                 yield "a number has no valid text"
-            if _SIGNS.search(text):
+            if SIGNS.search(text):
                 yield "a number has several signs"
         elif (name in declared or cls is None) and len(text) <= _MAX_TEXT and name not in _UNTOLD:
             yield f'{name}="{text.lower()}"'
+    taken = texts(layer)
     for attribute in cls.attributes.values() if cls else ():
         if not layer.attributes.keys() & {attribute.name, *attribute.aliases}:
             yield f"it has no attribute {attribute.name}"
+            if attribute.name in taken and attribute.name not in _UNTOLD:
+                yield f'{attribute.name}="{taken[attribute.name]}"'
     if op is not None:
         values = {attribute.name: getattr(op, field, None) for field, attribute in type(op).attributes.items()}
         if len({len(value) for value in values.values() if isinstance(value, tuple) and value}) > 1:
@@ -360,14 +325,6 @@ def _of_attributes(layer: Layer, cls: type[Op] | None, op: Op | None) -> Iterato
             is_optional = attribute.default is not None and not attribute.required
             if is_optional and values[attribute.name] != attribute.default:
                 yield f"{attribute.name} is not its default"
-
-
-def _is_valid(attribute: Attribute, text: str) -> bool:
-    try:
-        attribute.parse(text)
-    except (ValueError, OverflowError):
-        return False
-    return True
 
 
 def _of_numbers(name: str, value: Any) -> Iterator[str]:

@@ -33,6 +33,10 @@ _ONE_INPUT: Final = 11
 """The first Interpolate with one input for both sizes and scales."""
 _MAX_COMPARED: Final = 4
 """The most inputs of a layer, and the most dims of each, that are compared with each other."""
+_AT_ONCE: Final = 4
+"""The columns that the kernel of a convolution of bits computes at a time."""
+_WRAP: Final = 1 << 64
+"""OpenVINO counts blocks without a sign: below 0, the largest number follows."""
 _REDUCTIONS: Final = ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
 _PLACED: Final = {"Select": ((1, 0), (1, 2)), "FakeQuantize": ((0, 1), (0, 2), (0, 3), (0, 4))}
 """The inputs whose dims pdpd broadcasting places among those of another, behind the other; usually of two inputs."""
@@ -314,6 +318,42 @@ def _numbers(value: Value | None) -> list[int] | None:
     return None if data is None or data.dtype.kind not in "iu" else np.ravel(data).tolist()
 
 
+def _of_blocks(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether Col2Im counts other blocks than its data has: a window longer than the image has a huge number."""
+    sizes, kernel, data = _numbers(values[1]), _numbers(values[2]), _dims(values[0])
+    steps, gaps, begins, ends = (getattr(op, name) for name in ("strides", "dilations", "pads_begin", "pads_end"))
+    if not sizes or not kernel or not data or data[-1].value is None or not all(steps):
+        return
+    spans = [gap * (length - 1) + 1 for gap, length in zip(gaps, kernel)]
+    rooms = [size + begin + end - span for size, begin, end, span in zip(sizes, begins, ends, spans)]
+    counts = [room % _WRAP // step + 1 for room, step in zip(rooms, steps)]
+    if math.prod(counts) % _WRAP != data[-1].value:
+        yield "its data has another number of blocks than it counts"
+
+
+def _of_bits(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether a step of the kernel for bits lies in the padding: it computes up to 4 columns at a time."""
+    dims, width = _dims(values[0]), None if values[1] is None else values[1].shape.static
+    if dims is not None and len(dims) > 1 and dims[1].value != 1:
+        yield "it has several channels"
+    columns = dims[-1].value if dims else None
+    step, gap, begin, end = ((0, *getattr(op, name))[-1] for name in ("strides", "dilations", "pads_begin", "pads_end"))
+    if columns is None or not width or step < 1 or getattr(op, "auto_pad", "explicit") != "explicit":
+        return
+    span = (width[-1] - 1) * gap
+    count = (columns + begin + end - span - 1) // step + 1
+    at_once = min(_AT_ONCE, count)
+    if count > 0 and max(begin, (count - count % at_once - 1) * step + span - columns - begin + 1) > at_once:
+        yield "a step of its kernel lies in the padding"
+
+
+def _of_sequence(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    yield from _of_cell(op, values)
+    batches = [dims[0].value for value in values[: _MAX_COMPARED - 1] if (dims := _dims(value))]
+    if None in batches and {*batches} != {None}:
+        yield "it knows the batch of one input, but not of another"
+
+
 _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[str]]]] = {
     "Squeeze": _of_squeeze,
     "Einsum": _of_einsum,
@@ -326,7 +366,10 @@ _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[s
     "GatherND": _of_gathering,
     "Interpolate": _of_interpolation,
     "AvgPool": _of_average,
-    **dict.fromkeys(("RNNCell", "GRUCell", "LSTMCell", "RNNSequence", "GRUSequence", "LSTMSequence"), _of_cell),
+    **dict.fromkeys(("RNNCell", "GRUCell", "LSTMCell"), _of_cell),
+    **dict.fromkeys(("RNNSequence", "GRUSequence", "LSTMSequence"), _of_sequence),
+    "Col2Im": _of_blocks,
+    "BinaryConvolution": _of_bits,
     "MatMul": _of_product,
     "ScaledDotProductAttention": _of_attention,
     "StridedSlice": _of_slicing,

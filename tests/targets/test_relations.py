@@ -48,10 +48,15 @@ MIXED, BEGINS = "inputs that must have one type differ", "it begins along more a
 GROUP, IDLE = "it has one group of several channels", "its equation changes nothing"
 ELLIPSIS, SMALL = "a subscript has an ellipsis", "its weights are too small to be decompressed with AMX"
 
+BLOCKS, CHANNELS = "its data has another number of blocks than it counts", "it has several channels"
+PADDED, HALF = "a step of its kernel lies in the padding", "it knows the batch of one input, but not of another"
+
 PDPD = {"auto_broadcast": "pdpd"}
 RESIZE = {"mode": "nearest", "axes": "1"}
 POOL = {"kernel": "2,2", "strides": "1,1", "pads_begin": "0,2", "pads_end": "0,0"}
 CONVOLVE: dict[str, Any] = {"strides": "1,1", "pads_begin": "7,7", "pads_end": "7,7", "dilations": "1,1"}
+BITS = {**CONVOLVE, "mode": "xnor-popcount", "pad_value": "0"}
+SEQUENCE = {"hidden_size": "2", "direction": "forward", "activations": "tanh"}
 DETECT = {"keep_top_k": "1", "nms_threshold": "0.5", "decrease_label_id": "true"}
 GENERATE = {"min_size": "1", "nms_threshold": "0.5", "pre_nms_count": "9", "post_nms_count": "9"}
 PROPOSAL = {"base_size": "16", "feat_stride": "8", "min_size": "16", "nms_thresh": "1.0", "post_nms_topn": "1", "pre_nms_topn": "1", "ratio": "1", "scale": "1"}  # fmt: skip
@@ -127,11 +132,20 @@ CASES = [
     ("RNNCell", ["1,2", "1,3", "3,2", "3,3", "3"], {"hidden_size": "3"}, {CELL}),
     ("RNNCell", ["1,2", "1,3", "3,2", "3,3", "3"], {"hidden_size": "3", "clip": "1"}, set()),
     ("GRUCell", ["1,2", "1,3", "9,2", "9,3", "9"], {"hidden_size": "3", "activations": "Sigmoid, tanh"}, {CELL}),
+    ("BinaryConvolution", ["1,2,4,4", "1,2,3,3"], BITS, {CHANNELS, PADDED}),
+    ("BinaryConvolution", ["1,1,4,4", "1,1,3,3"], BITS, {PADDED}),
+    ("BinaryConvolution", ["1,1,4,4", "1,1,3,3"], {**BITS, "pads_begin": "0,0", "pads_end": "0,4"}, set()),
+    ("BinaryConvolution", ["1,1,4,2", "1,1,1,4"], {**BITS, "pads_begin": "0,0", "pads_end": "0,2"}, {PADDED}),
+    ("Col2Im", ["4,0", [1, 4], [2, 2]], {}, set()),
+    ("Col2Im", ["6,0", [1, 4], [3, 2]], {}, {BLOCKS}),
+    ("Col2Im", ["4,3", [2, 4], [2, 2]], {}, set()),
+    ("RNNSequence", ["?,4,3", "2,1,2", "2", "1,2,3", "1,2,2", "1,2"], SEQUENCE, {CELL, HALF}),
+    ("RNNSequence", ["?,4,3", "?,1,2", "?", "1,2,3", "1,2,2", "1,2"], SEQUENCE, {CELL}),
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "4,3"], {"causal": "false"}, {MASK}),
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "3,4"], {"causal": "false"}, set()),
 ]
-ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, MASK, CHOSEN, RESIZED, MOVED, BATCHES, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS}  # fmt: skip
-OPSETS = {"GatherND": 8, "DetectionOutput": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15}  # fmt: skip
+ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, MASK, CHOSEN, RESIZED, MOVED, BATCHES, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED}  # fmt: skip
+OPSETS = {"GatherND": 8, "DetectionOutput": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15, "Col2Im": 15, "RNNSequence": 5}  # fmt: skip
 
 
 @pytest.mark.parametrize(("type", "inputs", "attributes", "wanted"), CASES)

@@ -254,6 +254,61 @@ def test_a_text_that_is_no_number_counts_as_0(tmp_path: Path, text: str, is_axis
     assert ("IR903" in refused) is not begins
 
 
+@pytest.mark.parametrize(
+    ("type", "attributes", "wanted", "blocks"),
+    [
+        ("Reverse", {}, 'mode="index"', False),
+        (
+            "ROIAlign",
+            {"pooled_w": "2", "sampling_ratio": "2", "spatial_scale": "1", "mode": "avg"},
+            'pooled_h="0"',
+            True,
+        ),
+        ("AvgPool", {"kernel": "1", "strides": "1", "pads_end": "0", "exclude-pad": "true"}, 'pads_begin="0"', False),
+        ("MaxPool", {"kernel": "1", "pads_begin": "0", "pads_end": "0"}, "it has no attribute strides", True),
+        ("TopK", {"axis": "0", "mode": "max"}, 'sort="none"', False),
+        ("Concat", {}, 'axis="0"', False),
+    ],
+)
+def test_what_a_missing_attribute_counts_as(
+    tmp_path: Path, type: str, attributes: dict[str, str], wanted: str, blocks: bool
+) -> None:
+    """OpenVINO makes a layer with a value for each attribute. A pooling has no steps then, and no release reads it."""
+    net = Net()
+    x, k = net.parameter("f32", "4,1,4"), net.const("i64", "1", bytes([1, *[0] * 7]))
+    boxes = [net.parameter("f32", shape) for shape in ("1,1,4,4", "1,4")]
+    feeds = {"Reverse": [x, k], "ROIAlign": [*boxes, k], "TopK": [x, net.const("i64", "", bytes([1, *[0] * 7]))]}
+    opset = "opset3" if type == "ROIAlign" else "opset1"
+    net.result(net.add(type, feeds.get(type, [x]), [("FP32", "...")], name="y", opset=opset, **attributes))
+    found = _facts(net.save(tmp_path))["y"]
+    assert wanted in found.sentences
+    assert found.blocks is blocks
+
+
+def test_axes_of_the_first_interpolation_are_a_set(tmp_path: Path) -> None:
+    """OpenVINO sorts them, and so resizes axis 1 to 3: the convolution behind it has other channels then."""
+    net = Net()
+    sizes = net.const("i64", "2", bytes([3, *[0] * 7, 1, *[0] * 7]))
+    y = net.add(
+        "Interpolate", [net.parameter("f32", "1,3,1,1"), sizes], [("FP32", "1,1,3,1")], axes="2,1", mode="nearest"
+    )
+    steps = {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
+    net.result(net.add("Convolution", [y, net.parameter("f32", "4,1,1,1")], [("FP32", "1,4,3,1")], name="y", **steps))
+    path = net.save(tmp_path)
+    assert _facts(path)["y"].blocks
+    assert not irrun.check(path).errors
+
+
+def test_facts_about_where_inputs_are_from(tmp_path: Path) -> None:
+    net = Net()
+    halves = net.add(
+        "Split", [net.parameter("f32", "4"), net.const("i64", "", bytes(8))], [("FP32", "2")] * 2, num_splits=2
+    )
+    net.result(net.add("Concat", [halves, halves], [("FP32", "4")], name="y", axis="0"))
+    found = _facts(net.save(tmp_path))["y"].sentences
+    assert {"input 0 is of a layer with several outputs", "two inputs are one value"} <= found
+
+
 def test_a_rule_may_be_about_processors_without_avx512(tmp_path: Path) -> None:
     """The plugin of 2022 has no kernel for bf16 without AVX-512."""
     path = _abs(tmp_path, "BF16", "bf16", "2")
