@@ -7,7 +7,7 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, zip_longest
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from irrun.ir.parse import Parsed
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Value
 from irrun.targets import graph
-from irrun.targets.reading import BEGIN, LIST, NUMBER, SIGNS, as_read, declared_attributes, is_valid, texts
+from irrun.targets.reading import as_read, of_attributes
 from irrun.targets.relations import of_operation
 from irrun.types import UNKNOWN_RANK, Dim, ElementType, PartialShape
 
@@ -27,28 +27,18 @@ __all__ = ["Facts", "facts"]
 
 _MAX_PORTS: Final = 12
 """The most inputs and outputs of a layer that have facts of their own. Concat and Loop may have thousands."""
-_MAX_PAIRED: Final = 4
-"""The most inputs of a layer that are compared with each other."""
-_MAX_TEXT: Final = 24
-"""The most characters of an attribute in a fact. Longer texts are lists and formulas."""
+_MAX_PAIRED: Final = 4  # the most inputs of a layer that are compared with each other
 _COMMON: Final = {"bf16", *(f"{kind}{bits}" for kind in "fiu" for bits in (8, 16, 32, 64))}
 """The element types that readers take in most layers, whatever the page of the operation says."""
-_RARE: Final = ("f4e2m1", "f8e4m3", "f8e5m2", "f8e8m0", "nf4", "u2")
-"""The element types that plugins since 2025 move, and compute with in few kernels."""
-_OUTSIDE: Final = "bf16"
-"""The element type that some releases compute with in bodies alone."""
-_USUAL_RANK: Final = 5
-"""The most dims that most kernels of a plugin have a case for."""
-_SPATIAL: Final = 2
-"""The first spatial axis of an image."""
-_UNTOLD: Final = ("offset", "size", "variable_id", "shape", "element_type")
-"""Attributes that say nothing about a layer, or what its ports say."""
+_RARE: Final = ("f4e2m1", "f8e4m3", "f8e5m2", "f8e8m0", "nf4", "u2")  # plugins since 2025 move them at least
+_OUTSIDE: Final = "bf16"  # the element type that some releases compute with in bodies alone
+_USUAL_RANK: Final = 5  # the most dims that most kernels of a plugin have a case for
+_SPATIAL: Final = 2  # the first spatial axis of an image
 _SELECTING: Final = re.compile("NonMaxSuppression|Nms|ExtractImagePatches", re.IGNORECASE)
 """Operations that select boxes, and one of which OpenVINO infers an output that is not empty where no patch fits."""
 _PRIORS: Final = ("PriorBox", "PriorBoxClustered")
 """Operations that make as many boxes as the contents of inputs say. OpenVINO does not infer that there are none."""
-_INFERRED: Final = ("IR301", "IR302", "IR403")
-"""The codes of errors that inference finds again, unless it reads the file as OpenVINO does."""
+_INFERRED: Final = ("IR301", "IR302", "IR403")  # errors that inference finds again, if the file still has them
 _SHORT: Final = 512
 """Bytes of a file from which on every release recognises it. Readers up to 2024.4 look for the end of shorter ones."""
 
@@ -106,7 +96,7 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
         if op is not None:  # OpenVINO reads it nevertheless
             dropped = ("IR202", "IR203", *(_INFERRED if refused is None else ()))
             found = [finding for finding in found if finding.code not in dropped]
-        sentences = _codes(found) | set(_of_attributes(layer, cls, op))
+        sentences = _codes(found) | set(of_attributes(layer, cls, op))
         sentences |= set(_of_ports(model, layer, op, trace.values, fed, selected, compressed))
         if isinstance(refused, Refused):
             sentences.add(_code(refused.code, refused.label))
@@ -179,18 +169,14 @@ def _of_ports(
         yield "its inputs have common types of numbers"
     if any(value.type.name in _RARE for value in known):
         yield "an input is f8, f4, nf4 or u2"
-    if len({str(value.shape) for value in known}) > 1:
-        yield "its inputs differ in shape"
-    if len({value.shape.rank for value in known}) > 1:
-        yield "its inputs differ in rank"
-    if len({value.type for value in known}) > 1:
-        yield "its inputs differ in type"
+    told = ((str(value.shape), value.shape.rank, value.type) for value in known)
+    yield from (
+        f"its inputs differ in {what}" for what, of in zip(("shape", "rank", "type"), zip(*told)) if len({*of}) > 1
+    )
     if len(known) > 1 and not _broadcast(known):
         yield "its inputs do not broadcast as numpy does"
     yield from _of_pairs(inputs)
     yield from of_operation(layer, op, inputs, graph.follower(model, layer.id))
-    if graph.joins_constants(model, layer, fed, values):
-        yield "it and the layer before have constants to join"
     if layer.type == "MatMul":
         yield from graph.of_weights(model, layer, values, is_transposed=getattr(op, "transpose_b", False))
     if layer.type in ("MatMul", "ScaledDotProductAttention") and graph.attends_in_two_types(model, layer, fed, values):
@@ -271,12 +257,8 @@ def _of_value(type: ElementType, shape: PartialShape) -> Iterator[str]:
         yield "has unknown dims"
         if not any(dim.is_static for dim in shape.dims):
             yield "has unknown dims alone"
-        if not shape.dims[0].is_static:
-            yield "has an unknown dim 0"
-        if not shape.dims[-1].is_static:
-            yield "has an unknown last dim"
-        if len(shape.dims) > 1 and not shape.dims[1].is_static:
-            yield "has an unknown dim 1"
+        places = {"dim 0": shape.dims[:1], "last dim": shape.dims[-1:], "dim 1": shape.dims[1:2]}
+        yield from (f"has an unknown {name}" for name, dims in places.items() if any(not dim.is_static for dim in dims))
     if any(dim.is_static and dim.value == 0 for dim in shape.dims):
         yield "is empty"
         yield from (f"has a dim {axis} of 0" for axis, dim in enumerate(shape.dims[:_SPATIAL]) if dim.value == 0)
@@ -296,47 +278,3 @@ def _of_contents(value: Value) -> Iterator[str]:
         yield "has a negative number"
     if data.size > 1 and data.dtype.kind in "iu" and np.any(data == 0):
         yield "has a zero"
-
-
-def _of_attributes(layer: Layer, cls: type[Op] | None, op: Op | None) -> Iterator[str]:
-    declared = declared_attributes(cls)
-    for name, text in layer.attributes.items():
-        if name in declared and not is_valid(declared[name], text):
-            yield f"{declared[name].name} has no valid text"
-            if declared[name].kind in LIST or (declared[name].kind in NUMBER and not BEGIN.match(text)):
-                yield "a number has no valid text"
-            if SIGNS.search(text):
-                yield "a number has several signs"
-        elif (name in declared or cls is None) and len(text) <= _MAX_TEXT and name not in _UNTOLD:
-            yield f'{name}="{text.lower()}"'
-    taken = texts(layer)
-    for attribute in cls.attributes.values() if cls else ():
-        if not layer.attributes.keys() & {attribute.name, *attribute.aliases}:
-            yield f"it has no attribute {attribute.name}"
-            if attribute.name in taken and attribute.name not in _UNTOLD:
-                yield f'{attribute.name}="{taken[attribute.name]}"'
-    if op is not None:
-        values = {attribute.name: getattr(op, field, None) for field, attribute in type(op).attributes.items()}
-        if len({len(value) for value in values.values() if isinstance(value, tuple) and value}) > 1:
-            yield "its attributes differ in length"
-        for name, value in values.items():
-            yield from _of_numbers(name, value)
-        for attribute in type(op).attributes.values():
-            is_optional = attribute.default is not None and not attribute.required
-            if is_optional and values[attribute.name] != attribute.default:
-                yield f"{attribute.name} is not its default"
-
-
-def _of_numbers(name: str, value: Any) -> Iterator[str]:
-    """Yield what is particular about an attribute that holds a number or several."""
-    numbers = value if isinstance(value, tuple) else (value,)
-    if not numbers or not all(isinstance(n, (int, float)) and not isinstance(n, bool) for n in numbers):
-        return
-    if any(n < 0 for n in numbers):
-        yield f"{name} has a negative number"
-    if isinstance(value, tuple):
-        yield f"{name} has {len(numbers)} numbers"
-        if any(n == 0 for n in numbers):
-            yield f"{name} has a zero"
-        if any(n > 1 for n in numbers):
-            yield f"{name} has a number above 1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Final
 
@@ -14,24 +15,18 @@ __all__ = [
     "compressed",
     "fed_by_inputs",
     "follower",
-    "joins_constants",
     "of_variable",
     "of_weights",
     "reached",
 ]
 
-_USUAL_BITS: Final = 8
-"""The fewest bits of an element type that each release converts. Weights may have fewer."""
+_USUAL_BITS: Final = 8  # the fewest bits of an element type that each release converts. Weights may have fewer
 _BETWEEN: Final = ("add", "divide", "multiply", "softmax", "subtract")
 """The layers of an attention between its two products."""
 _MOST_BETWEEN, _MOST_DIMS = 6, 4
 """The most layers between the products of an attention, and the most dims of what it multiplies."""
 _TILE_ROWS, _MOST_OF_TILES = 32, 512
 """The most rows and columns of weights that AMX does not decompress; and the most, if the rows fill no tiles."""
-_CLOSE: Final = 0.001
-"""How far the square of a number may be from 2 in a Gelu."""
-_JOINED: Final = ("Add", "Multiply", "Negative")
-"""Layers whose constants OpenVINO joins. A Negative multiplies."""
 _IN_BF16: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "Interpolate")
 """Layers that OpenVINO computes in bf16 even near an output, where it has f32 otherwise."""
 
@@ -107,31 +102,14 @@ def follower(model: Model, id: int) -> str:
     return model.layers[id].type
 
 
-def joins_constants(model: Model, layer: Layer, fed: Container[int], values: Values) -> bool:
-    """Return whether OpenVINO joins two constants: of a sum or product, and of the sum or product before it.
-
-    It does not if they are part of a Gelu, which it finds first: Erf of what is divided by the root of 2.
-    """
-    before = [feed[0] for feed in model.feeds[layer.id] if feed is not None and feed[0] in fed]
-    if layer.type not in _JOINED or len(before) != 1 or len(model.consumers[before[0]]) > 1:
-        return False
-    first = model.layers[before[0]]
-    inner = [feed[0] for feed in model.feeds[first.id] if feed is not None and feed[0] in fed]
-    if first.type not in _JOINED or len(inner) != 1 or (first.type != "Add" and layer.type == "Add"):
-        return False
-    scaled = next(iter(model.feeds[inner[0]]), None) if model.layers[inner[0]].type == "Erf" else None
-    known = [values[at].exact for at in (model.feeds[scaled[0]] if scaled else ()) if at in values]
-    numbers = [float(data.ravel()[0]) ** 2 for data in known if data is not None and data.size == 1]
-    is_gelu = scaled is not None and model.layers[scaled[0]].type == "Divide"
-    return not (is_gelu and any(abs(number - 2) < _CLOSE for number in numbers))
-
-
 def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: bool) -> Iterator[str]:
     """Yield along which axes the scales and zero points vary that decompress the weights of a MatMul.
 
     OpenVINO folds weights instead if several layers read one of the layers that decompress them.
     """
     feeds: Sequence[tuple[int, int] | None] = model.feeds[product.id][1:2]
+    if feeds and feeds[0] is not None and model.layers[feeds[0][0]].type == "Reshape":
+        yield from _of_groups(model, model.feeds[feeds[0][0]][0], values, is_transposed=is_transposed)
     lengths: dict[str, tuple[int, int]] = {}
     for type in ("Multiply", "Subtract", "Convert"):
         layer = model.layers[feeds[0][0]] if feeds and feeds[0] is not None else None
@@ -152,9 +130,7 @@ def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: b
     if weights is None or shape is None or len(shape) != 2 or weights.type.bits > _USUAL_BITS:
         return
     columns, rows = shape if is_transposed else shape[::-1]
-    most = max(columns, rows)
-    is_small = most <= _TILE_ROWS or (most <= _MOST_OF_TILES and rows % _TILE_ROWS > 0)
-    yield f"its weights are {'too small' if is_small else 'large enough'} to be decompressed with AMX"
+    yield _by_size(columns, rows)
     scales, zero_points = lengths.get("Multiply"), lengths.get("Subtract", (1, 1))
     if columns > 1 and zero_points[0] > 1:
         yield "its weights have zero points for each summed row"
@@ -163,6 +139,24 @@ def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: b
     is_usual = scales is None or (max(scales[0], zero_points[0]) == 1 and min(rows, scales[1]) > 1)
     if weights.type.bits < _USUAL_BITS and not is_usual:
         yield "its weights of few bits have other scales or zero points than one for each column"
+
+
+def _by_size(columns: int, rows: int) -> str:
+    most = max(columns, rows)
+    is_small = most <= _TILE_ROWS or (most <= _MOST_OF_TILES and rows % _TILE_ROWS > 0)
+    return f"its weights are {'too small' if is_small else 'large enough'} to be decompressed with AMX"
+
+
+def _of_groups(model: Model, feed: tuple[int, int] | None, values: Values, *, is_transposed: bool) -> Iterator[str]:
+    """Yield what is particular about weights that have a scale for each group of summed rows, before their Reshape."""
+    dims = values[feed].shape.static if feed in values else None
+    if feed is not None and dims is not None and len(dims) == 3 and model.layers[feed[0]].type == "Multiply":
+        columns = dims[0] if is_transposed else dims[2]
+        yield _by_size(columns, math.prod(dims) // max(columns, 1))
+        if is_transposed and dims[0] == 1 < dims[1]:
+            yield "its weights have one column and several groups"
+        if not is_transposed and dims[0] == 1 < max(dims[1:]):
+            yield "its weights have one group"
 
 
 def attends_in_two_types(model: Model, last: Layer, fed: Container[int], values: Values) -> bool:

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from irrun.inference.bind import bind, declaration
 from irrun.model import Layer, Model
 from irrun.opdef import Attribute, Op
 
-__all__ = ["BEGIN", "LIST", "NUMBER", "SIGNS", "as_read", "declared_attributes", "is_valid", "texts"]
+__all__ = ["as_read", "of_attributes"]
 
-NUMBER: Final = ("int", "size", "float")
-"""The kinds of attributes that hold a number."""
-LIST: Final = ("ints", "floats")
-"""The kinds of attributes that hold several numbers."""
-BEGIN: Final = re.compile(r"\s*[+-]?\d+")
-"""A number at the begin of a text."""
-SIGNS: Final = re.compile("--+")
-"""Signs of a dim that a release takes for one."""
+_NUMBER: Final = ("int", "size", "float")  # the kinds of attributes that hold a number
+_LIST: Final = ("ints", "floats")  # the kinds of attributes that hold several numbers
+_BEGIN: Final = re.compile(r"\s*[+-]?\d+")  # a number at the begin of a text
+_SIGNS: Final = re.compile("--+")  # signs of a dim that a release takes for one
 _STEPS: Final = {"strides": "1", "dilations": "1", "pads_begin": "0", "pads_end": "0", "kernel": ""}
 """What a missing list of a sliding window has for each spatial axis; a missing kernel is refused."""
-_STORED: Final = ("Const", "Constant")
-"""Layers whose attributes say where numbers are: no release reads such a layer without them."""
+_STORED: Final = ("Const", "Constant")  # no release reads such a layer without all attributes
+_MAX_TEXT: Final = 24  # the most characters of an attribute in a fact. Longer texts are lists and formulas
+_UNTOLD: Final = ("offset", "size", "variable_id", "shape", "element_type")
+"""Attributes that say nothing about a layer, or what its ports say."""
 _NEEDED: Final = {("AvgPool", "strides"), ("MaxPool", "strides"), ("ExtractImagePatches", "auto_pad")}
 """Attributes without which no release, or none since 2023, reads a layer."""
 _FIRST: Final = {("TopK", "sort"): "none", ("AvgPool", "exclude-pad"): "true", ("GRN", "bias"): "1"}
@@ -40,27 +38,27 @@ def as_read(model: Model, ops: Mapping[int, Op | None]) -> dict[int, Op | None]:
     """
     read = dict(ops)
     for id, layer in model.layers.items():
-        if (attributes := texts(layer)) != layer.attributes:
+        if (attributes := _texts(layer)) != layer.attributes:
             read[id] = bind(model, replace(layer, attributes=attributes))[0]
     return read
 
 
-def texts(layer: Layer) -> dict[str, str]:
+def _texts(layer: Layer) -> dict[str, str]:
     """Return the texts of the attributes of a layer as OpenVINO reads them."""
     attributes, cls = dict(layer.attributes), declaration(layer)
     if layer.type.lower() == "parameter":
         attributes.setdefault("shape", "")
-    for name, attribute in declared_attributes(cls).items():
-        if name not in attributes or is_valid(attribute, attributes[name]):
+    for name, attribute in _declared(cls).items():
+        if name not in attributes or _is_valid(attribute, attributes[name]):
             continue
         if attribute.kind == "bool":
             del attributes[name]
-        elif attribute.kind in NUMBER and layer.type not in _STORED:
+        elif attribute.kind in _NUMBER and layer.type not in _STORED:
             attributes[name] = _number(attributes[name])
-        elif attribute.kind in LIST:
+        elif attribute.kind in _LIST:
             attributes[name] = ",".join(map(_number, attributes[name].split(",")))
         elif attribute.kind == "shape":
-            attributes[name] = SIGNS.sub("-", attributes[name])
+            attributes[name] = _SIGNS.sub("-", attributes[name])
     if layer.type == "Interpolate" and re.fullmatch(r"[\d, ]+", attributes.get("axes", "")):  # a set
         attributes["axes"] = ",".join(sorted(re.findall(r"\d+", attributes["axes"]), key=int))
     for attribute in cls.attributes.values() if cls and cls.type not in _STORED else ():
@@ -80,20 +78,19 @@ def _missing(type: str, attribute: Attribute, attributes: Mapping[str, str]) -> 
     if attribute.name in _STEPS:
         axes = max((len(attributes[name].split(",")) for name in _STEPS if attributes.get(name)), default=0)
         return ",".join([_STEPS[attribute.name]] * axes) if axes else None
-    if attribute.kind in NUMBER:
+    if attribute.kind in _NUMBER:
         return "0"
     if attribute.kind == "choice":
         return attribute.words[0]
     return {"bool": "false", "ints": "", "floats": ""}.get(attribute.kind)
 
 
-def declared_attributes(cls: type[Op] | None) -> dict[str, Attribute]:
+def _declared(cls: type[Op] | None) -> dict[str, Attribute]:
     """Return the attributes of an operation by each name that a file may give them."""
     return {name: a for a in cls.attributes.values() for name in (a.name, *a.aliases)} if cls else {}
 
 
-def is_valid(attribute: Attribute, text: str) -> bool:
-    """Return whether a text is a value of an attribute."""
+def _is_valid(attribute: Attribute, text: str) -> bool:
     try:
         attribute.parse(text)
     except (ValueError, OverflowError):
@@ -103,5 +100,50 @@ def is_valid(attribute: Attribute, text: str) -> bool:
 
 def _number(text: str) -> str:
     """Return the number at the begin of a text, or 0."""
-    match = BEGIN.match(text)
+    match = _BEGIN.match(text)
     return match[0] if match else "0"
+
+
+def of_attributes(layer: Layer, cls: type[Op] | None, op: Op | None) -> Iterator[str]:
+    """Yield the sentences about the attributes of a layer: texts, errors, and what is missing or particular."""
+    declared = _declared(cls)
+    for name, text in layer.attributes.items():
+        if name in declared and not _is_valid(declared[name], text):
+            yield f"{declared[name].name} has no valid text"
+            if declared[name].kind in _LIST or (declared[name].kind in _NUMBER and not _BEGIN.match(text)):
+                yield "a number has no valid text"
+            if _SIGNS.search(text):
+                yield "a number has several signs"
+        elif (name in declared or cls is None) and len(text) <= _MAX_TEXT and name not in _UNTOLD:
+            yield f'{name}="{text.lower()}"'
+    taken = _texts(layer)
+    for attribute in cls.attributes.values() if cls else ():
+        if not layer.attributes.keys() & {attribute.name, *attribute.aliases}:
+            yield f"it has no attribute {attribute.name}"
+            if attribute.name in taken and attribute.name not in _UNTOLD:
+                yield f'{attribute.name}="{taken[attribute.name]}"'
+    if op is not None:
+        values = {attribute.name: getattr(op, field, None) for field, attribute in type(op).attributes.items()}
+        if len({len(value) for value in values.values() if isinstance(value, tuple) and value}) > 1:
+            yield "its attributes differ in length"
+        for name, value in values.items():
+            yield from _of_numbers(name, value)
+        for attribute in type(op).attributes.values():
+            is_optional = attribute.default is not None and not attribute.required
+            if is_optional and values[attribute.name] != attribute.default:
+                yield f"{attribute.name} is not its default"
+
+
+def _of_numbers(name: str, value: Any) -> Iterator[str]:
+    """Yield what is particular about an attribute that holds a number or several."""
+    numbers = value if isinstance(value, tuple) else (value,)
+    if not numbers or not all(isinstance(n, (int, float)) and not isinstance(n, bool) for n in numbers):
+        return
+    if any(n < 0 for n in numbers):
+        yield f"{name} has a negative number"
+    if isinstance(value, tuple):
+        yield f"{name} has {len(numbers)} numbers"
+        if any(n == 0 for n in numbers):
+            yield f"{name} has a zero"
+        if any(n > 1 for n in numbers):
+            yield f"{name} has a number above 1"

@@ -17,26 +17,16 @@ from irrun.types import Dim, ElementType
 
 __all__ = ["differ", "of_operation"]
 
-_FEW_COLUMNS: Final = 5
-"""The fewest columns of compressed weights that each release multiplies without converting them to bf16 first."""
-_FEW_ROWS: Final = 5
-"""The fewest rows that the plugin multiplies with compressed weights by its usual kernel."""
-_SPATIAL: Final = 2
-"""The first spatial axis of an image."""
-_VOLUME: Final = 5
-"""The most dims that the plugin resizes: batch, channels, depth, height and width."""
-_WINDOW: Final = 15
-"""The fewest rows and columns of a window for which the fast kernel of depthwise convolution fails or does not end."""
-_SLOW: Final = ("Sigmoid", "Tanh")
-"""Activations that the fast kernel of depthwise convolution does not compute: another one convolves then."""
-_ONE_INPUT: Final = 11
-"""The first Interpolate with one input for both sizes and scales."""
-_MAX_COMPARED: Final = 4
-"""The most inputs of a layer, and the most dims of each, that are compared with each other."""
-_AT_ONCE: Final = 4
-"""The columns that the kernel of a convolution of bits computes at a time."""
-_WRAP: Final = 1 << 64
-"""OpenVINO counts blocks without a sign: below 0, the largest number follows."""
+_FEW_COLUMNS: Final = 5  # the fewest columns that each release multiplies without converting weights to bf16
+_FEW_ROWS: Final = 5  # the fewest rows that the plugin multiplies with compressed weights by its usual kernel
+_SPATIAL: Final = 2  # the first spatial axis of an image
+_VOLUME: Final = 5  # the most dims that the plugin resizes: batch, channels, depth, height and width
+_WINDOW: Final = 15  # the fewest rows and columns for which the fast kernel of depthwise convolution fails
+_SLOW: Final = ("Sigmoid", "Tanh")  # behind them, another kernel computes a depthwise convolution
+_ONE_INPUT: Final = 11  # the first Interpolate with one input for both sizes and scales
+_MAX_COMPARED: Final = 4  # the most inputs of a layer, and the most dims of each, that are compared with each other
+_AT_ONCE: Final = 4  # the columns that the kernel of a convolution of bits computes at a time
+_WRAP: Final = 1 << 64  # OpenVINO counts blocks without a sign: below 0, the largest number follows
 _REDUCTIONS: Final = ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
 _PLACED: Final = {"Select": ((1, 0), (1, 2)), "FakeQuantize": ((0, 1), (0, 2), (0, 3), (0, 4))}
 """The inputs whose dims pdpd broadcasting places among those of another, behind the other; usually of two inputs."""
@@ -199,12 +189,6 @@ def _of_norm(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
         yield "its axes are neither the channels nor all spatial axes"
 
 
-def _of_gathering(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    data, indices = _dims(values[0]) or (), _dims(values[1]) or ()
-    if any(map(differ, data[: getattr(op, "batch_dims", 0)], indices)):
-        yield "its inputs differ in a batch dim"
-
-
 def _of_interpolation(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     """Yield whether an axis is resized that the plugin takes for the batch or the channels of an image.
 
@@ -363,7 +347,6 @@ _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[s
     "FakeQuantize": _of_ranges,
     "Concat": _of_joining,
     **dict.fromkeys(("GroupConvolution", "GroupConvolutionBackpropData"), _of_groups),
-    "GatherND": _of_gathering,
     "Interpolate": _of_interpolation,
     "AvgPool": _of_average,
     **dict.fromkeys(("RNNCell", "GRUCell", "LSTMCell"), _of_cell),

@@ -24,8 +24,7 @@ from irrun.targets.releases import RELEASES, has_operation, table
 __all__ = ["PROCESSORS", "Reason", "Rule", "excused", "reasons", "releases_without", "this_processor"]
 
 _FLAGS: Final = {"AVX-512": "avx512f", "AMX": "amx_tile"}
-_ERROR: Final = "irrun reports "
-"""How the sentence about an error begins; its code follows."""
+_ERROR: Final = "irrun reports "  # how the sentence about an error begins; its code follows
 PROCESSORS: Final = frozenset(f"the processor has {no}{name}" for name in _FLAGS for no in ("", "no "))
 """The sentences about the processor. Some kernels of the plugin need its instructions, or differ with them."""
 

@@ -31,7 +31,6 @@ KEPT, LAST = "it keeps an axis of a scalar", "it reduces axis -1 of a scalar"
 NEITHER = "it reduces an axis of a scalar that is neither 0 nor -1"
 ALONE = "it has width or height alone"
 WIDE = "each channel has a window of 15 rows and columns or more, and no Sigmoid or Tanh behind it"
-BATCHES = "its inputs differ in a batch dim"
 WINDOW = "a window fits into its padding"
 LABELS, ETA = "background_label_id is not its default", "nms_eta is not its default"
 APART = "input 1 does not broadcast to input 0 from the axis on"
@@ -117,8 +116,6 @@ CASES = [
     ("GroupConvolution", ["1,3,32,32", "3,1,1,15,14"], CONVOLVE, set()),
     ("GroupConvolution", ["1,3,32,32", "3,2,1,15,15"], CONVOLVE, set()),
     ("GroupConvolution", ["1,3,32,32", "3,1,1,15,15"], {**CONVOLVE, "strides": "2,2"}, set()),
-    ("GatherND", ["1,2", "2,1"], {"batch_dims": "1"}, {BATCHES}),
-    ("GatherND", ["2,2", "2,1"], {"batch_dims": "1"}, set()),
     ("AvgPool", ["1,1,4,4"], {**POOL, "exclude-pad": "true"}, {WINDOW}),
     ("AvgPool", ["1,1,4,4"], {**POOL, "exclude-pad": "false"}, set()),
     ("DetectionOutput", ["1,12", "1,9", "1,2,12"], {**DETECT, "background_label_id": "3"}, {LABELS}),
@@ -144,8 +141,8 @@ CASES = [
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "4,3"], {"causal": "false"}, {MASK}),
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "3,4"], {"causal": "false"}, set()),
 ]
-ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, MASK, CHOSEN, RESIZED, MOVED, BATCHES, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED}  # fmt: skip
-OPSETS = {"GatherND": 8, "DetectionOutput": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15, "Col2Im": 15, "RNNSequence": 5}  # fmt: skip
+ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, MASK, CHOSEN, RESIZED, MOVED, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED}  # fmt: skip
+OPSETS = {"DetectionOutput": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15, "Col2Im": 15, "RNNSequence": 5}  # fmt: skip
 
 
 @pytest.mark.parametrize(("type", "inputs", "attributes", "wanted"), CASES)
@@ -236,6 +233,34 @@ def _sentences(path: Path) -> frozenset[str]:
     parsed = load(path)
     (found,) = (f for f in facts(parsed, *examine(parsed)) if f.layer is not None and f.layer.name == "layer")
     return found.sentences
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_transposed", "wanted"),
+    [
+        ("1,2,4", True, {"its weights have one column and several groups"}),
+        ("3,2,4", True, set()),
+        ("1,2,4", False, {"its weights have one group"}),
+        ("2,4,3", False, set()),
+    ],
+)
+def test_groups_of_weights(tmp_path: Path, shape: str, is_transposed: bool, wanted: set[str]) -> None:
+    """A Reshape joins groups of summed rows, each of which has a scale."""
+    net, dims = Net(), [int(dim) for dim in shape.split(",")]
+    scales = f"{dims[0]},{dims[1]},1" if is_transposed else f"{dims[0]},1,{dims[2]}"
+    size, joined = int(np.prod(dims)), (dims[0], dims[1] * dims[2]) if is_transposed else (dims[0] * dims[1], dims[2])
+    weights = net.add("Convert", [net.const("u8", shape, bytes(size))], [("FP32", shape)], destination_type="f32")
+    scale = net.const("f32", scales, bytes(4 * int(np.prod([int(dim) for dim in scales.split(",")]))))
+    weights = net.add("Multiply", [weights, scale], [("FP32", shape)])
+    target = net.const("i64", "2", np.array(joined, "<i8").tobytes())
+    weights = net.add("Reshape", [weights, target], [("FP32", "...")], special_zero="false")
+    x = net.parameter("f32", f"5,{joined[1] if is_transposed else joined[0]}")
+    flag = "true" if is_transposed else "false"
+    net.result(net.add("MatMul", [x, weights], [("FP32", "...")], name="layer", transpose_a="false", transpose_b=flag))
+    parsed = load(net.save(tmp_path))
+    (found,) = (f for f in facts(parsed, *examine(parsed)) if f.layer is not None and f.layer.name == "layer")
+    assert {s for s in found.sentences if "group" in s} == wanted
+    assert "its weights are too small to be decompressed with AMX" in found.sentences
 
 
 @pytest.mark.parametrize(
