@@ -21,10 +21,8 @@ __all__ = [
 ]
 
 _USUAL_BITS: Final = 8  # the fewest bits of an element type that each release converts. Weights may have fewer
-_BETWEEN: Final = ("add", "divide", "multiply", "softmax", "subtract")
-"""The layers of an attention between its two products."""
-_MOST_BETWEEN, _MOST_DIMS = 6, 4
-"""The most layers between the products of an attention, and the most dims of what it multiplies."""
+_BETWEEN: Final = ("add", "divide", "multiply", "softmax", "subtract")  # layers between the products of an attention
+_MOST_BETWEEN, _MOST_DIMS = 6, 4  # layers between the products of an attention, and dims of what it multiplies
 _TILE_ROWS, _MOST_OF_TILES = 32, 512
 """The most rows and columns of weights that AMX does not decompress; and the most, if the rows fill no tiles."""
 _IN_BF16: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "Interpolate")

@@ -21,10 +21,8 @@ _STEPS: Final = {"strides": "1", "dilations": "1", "pads_begin": "0", "pads_end"
 """What a missing list of a sliding window has for each spatial axis; a missing kernel is refused."""
 _STORED: Final = ("Const", "Constant")  # no release reads such a layer without all attributes
 _MAX_TEXT: Final = 24  # the most characters of an attribute in a fact. Longer texts are lists and formulas
-_UNTOLD: Final = ("offset", "size", "variable_id", "shape", "element_type")
-"""Attributes that say nothing about a layer, or what its ports say."""
-_NEEDED: Final = {("AvgPool", "strides"), ("MaxPool", "strides"), ("ExtractImagePatches", "auto_pad")}
-"""Attributes without which no release, or none since 2023, reads a layer."""
+_UNTOLD: Final = ("offset", "size", "variable_id", "shape", "element_type")  # they say little, or what ports say
+_NEEDED: Final = {("AvgPool", "strides"), ("MaxPool", "strides"), ("ExtractImagePatches", "auto_pad")}  # to read it
 _FIRST: Final = {("TopK", "sort"): "none", ("AvgPool", "exclude-pad"): "true", ("GRN", "bias"): "1"}
 """What OpenVINO takes for missing attributes other than 0, false, the first of the choices and an empty list."""
 

@@ -152,6 +152,10 @@ def _of_ranges(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
         yield "a constant range has more dims than input 0"
     elif len(ranges) == len(values[1:5]) and all(len(of) <= 1 for of in axes):
         yield from (f"a range varies along axis {axis} alone" for axis in (1, 2) if [axis] in axes)
+    none = np.zeros(0)
+    low, high = (none if value is None or value.exact is None else value.exact for value in values[1:3])
+    if low.size and high.size and (low.shape == high.shape or 1 in (low.size, high.size)) and np.any(low > high):
+        yield "a range of its input is reversed"
 
 
 def _of_joining(op: Op, values: Sequence[Value | None]) -> Iterator[str]:

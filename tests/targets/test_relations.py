@@ -48,6 +48,7 @@ GROUP, IDLE = "it has one group of several channels", "its equation changes noth
 ELLIPSIS, SMALL = "a subscript has an ellipsis", "its weights are too small to be decompressed with AMX"
 
 BLOCKS, CHANNELS = "its data has another number of blocks than it counts", "it has several channels"
+REVERSED = "a range of its input is reversed"
 PADDED, HALF = "a step of its kernel lies in the padding", "it knows the batch of one input, but not of another"
 
 PDPD = {"auto_broadcast": "pdpd"}
@@ -78,6 +79,7 @@ CASES = [
     *(("Einsum", ["2,3"], {"equation": text}, {wanted}) for text, wanted in (("a...->...a", ELLIPSIS), ("ab", IDLE))),
     ("Concat", ["2,3", "2,3"], {"axis": "-1"}, {JOINED}),
     ("FakeQuantize", ["2,3,4", *[[1, 2, 3, 4]] * 4], {"levels": "2"}, {RANGES, MIXED}),
+    ("FakeQuantize", ["2", [1, 0], [0, 1], [0, 0], [1, 1]], {"levels": "2"}, {REVERSED, MIXED}),
     ("GroupConvolutionBackpropData", ["1,2,8,8", "1,2,3,3,3"], CONVOLVE, {GROUP}),
     ("Proposal", ["7,4,2,2", "6,8,2,2", "3"], PROPOSAL, {BATCH}),
     ("Proposal", ["7,4,2,2", "7,8,2,2", "3"], PROPOSAL, set()),
@@ -141,7 +143,7 @@ CASES = [
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "4,3"], {"causal": "false"}, {MASK}),
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "3,4"], {"causal": "false"}, set()),
 ]
-ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, MASK, CHOSEN, RESIZED, MOVED, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED}  # fmt: skip
+ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, MASK, CHOSEN, RESIZED, MOVED, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED, REVERSED}  # fmt: skip
 OPSETS = {"DetectionOutput": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15, "Col2Im": 15, "RNNSequence": 5}  # fmt: skip
 
 
