@@ -16,14 +16,14 @@ import numpy as np
 
 from irrun.inference.layer import infer
 from irrun.inference.propagate import site
-from irrun.kernels.copies import copy_to
+from irrun.kernels.copies import Reshaped, copy_to
 from irrun.opdef import ORDER, Kernel, Op, Value
 from irrun.planning import requests
 from irrun.planning.flow import Context, Flow
 from irrun.planning.steps import Step
 from irrun.types import ELEMENT_TYPES, PartialShape
 
-__all__ = ["is_copied", "to_channels_last"]
+__all__ = ["Moving", "is_copied", "shown_first", "to_channels_last"]
 
 _FIRST: Final = (0, 3, 1, 2)
 """The axes of a channels-last value in the order batch, channels, rows, columns."""
@@ -147,7 +147,11 @@ class _Layout:
         value = _permuted(_widened(self.values[slot]))
         self.converted += _size(value)
         added = self.context.add(value)
-        self.new.append(_moving(step, slot, added, _copying(ORDER, value, _TO_REGION)))
+        shape = value.shape.static
+        assert shape is not None
+        is_same = 1 in (prod(shape[1:3]), shape[3]) and not _is_narrow(self.values[slot])
+        kernel = Kernel(Reshaped(shape), _TO_REGION) if is_same else _copying(ORDER, value, _TO_REGION)
+        self.new.append(_moving(step, slot, added, kernel, () if _is_narrow(self.values[slot]) else ORDER))
         return added
 
     def view(self, slot: int, copied: bool = False) -> None:
@@ -162,27 +166,50 @@ class _Layout:
         self.converted += _size(value)
         copied = copied or _is_narrow(value)
         kernel = _copying(_FIRST, value, "from channels last") if copied else _VIEW
-        self.new.append(_moving(step, self.last[slot], slot, kernel))
+        self.new.append(_moving(step, self.last[slot], slot, kernel, () if _is_narrow(value) else _FIRST))
 
 
 def is_copied(step: Step) -> bool:
     """Return whether a step copies a value from outside to a region."""
-    return isinstance(step.op, _Moving) and step.kernel.algorithm == _TO_REGION
+    return isinstance(step.op, Moving) and step.kernel.algorithm == _TO_REGION
 
 
-def _moving(step: Step, read: int, write: int, kernel: Kernel) -> Step:
-    """Return a step that converts a value between layouts. It counts for the layer of ``step``."""
+def _moving(step: Step, read: int, write: int, kernel: Kernel, order: Sequence[int]) -> Step:
+    """Return a step that converts a value between layouts. It counts for the layer of ``step``.
+
+    ``order`` are the axes of the value in their new order; none if its element type changes.
+    """
+    op = Moving()
+    op.order = order
     return replace(
-        step, op=_Moving(), kernel=kernel, reads=(read,), writes=(write,), layers=(step.layer,), dynamic=False,
+        step, op=op, kernel=kernel, reads=(read,), writes=(write,), layers=(step.layer,), dynamic=False,
         own_inputs=False,
     )  # fmt: skip
 
 
-class _Moving(Op):
+def shown_first(step: Step, read: int, write: int, rank: int) -> Step:
+    """Return a step that gives a view, with its channels first, of a value of a rank whose channels are last."""
+    order = (0, rank - 1, *range(1, rank - 1))
+    return _moving(step, read, write, Kernel(lambda array: array.transpose(order), _VIEW.algorithm), order)
+
+
+class Moving(Op):
     """The operation of a step that converts a value between layouts. It has no name, because no file has it."""
 
     type = ""
     views = "strided"
+    order: Sequence[int]
+
+    def moves(self, inputs: Sequence[Value | None], /) -> bool:
+        return bool(self.order)
+
+    @property
+    def first(self) -> bool:
+        """Whether the channels are first in the new order."""
+        return self.order == _FIRST
+
+    def run(self, data: np.ndarray) -> np.ndarray:
+        return (_of_rank_4(data) if len(self.order) == len(ORDER) else data).transpose(self.order)
 
 
 def _of_rank_4(array: np.ndarray) -> np.ndarray:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import gcd, prod
+from math import prod
 from typing import Final
 
 import numpy as np
 
+from irrun.kernels.copies import Reshaped, moving
 from irrun.opdef import Kernel, Value
 from irrun.planning.flow import Context, Flow
+from irrun.planning.layout import Moving
 from irrun.planning.steps import Step
 
 __all__ = ["merge_views"]
 
-_MIN_RUN_BYTES: Final = 64
-"""The least bytes that all elements which stay neighbours take, for a copy of such runs. Its table of their places,
-8 bytes for each, then takes an eighth of the value."""
 _MAX_ELEMENTS: Final = 1 << 22
 """The most elements of a value for which the planner follows each of them. In larger ones, steps take much longer than
 the calls between them."""
-_MAX_FOLLOWED: Final = 1 << 14
-"""The most elements of them that it follows at once."""
 
 
 def merge_views(flow: Flow, context: Context) -> Flow:
@@ -95,7 +92,7 @@ def _gathered(flow: Flow, parts: Sequence[int], position: int, values: Sequence[
     for step in members[:-1]:
         (places[step.writes[0]],) = _after([step], values, places[step.reads[0]])
     moved = members[-1].op.run(*[places[slot] for slot in members[-1].reads])
-    kernel = _moving(moved, count, type.dtype.itemsize)
+    kernel = moving(moved, count, type.dtype.itemsize)
     return None if kernel is None else replace(_joined(members, kernel), reads=(source,))
 
 
@@ -112,7 +109,7 @@ def _chain(flow: Flow, last: int, values: Sequence[Value]) -> list[int]:
 
 def _moves(step: Step, values: Sequence[Value]) -> bool:
     """Return whether a step only moves the elements of its first input, by shapes and constants."""
-    if step.op.outputs != 1 or step.needed or not step.own_inputs:
+    if step.op.outputs != 1 or step.needed or not (step.own_inputs or isinstance(step.op, Moving)):
         return False
     static = all(values[slot].shape.is_static for slot in (step.reads[0], step.writes[0]))
     if not static or not all(slot < 0 or values[slot].data is not None for slot in step.reads[1:]):
@@ -169,8 +166,7 @@ def _joined(steps: Sequence[Step], kernel: Kernel) -> Step:
 
 def _reshape(steps: Sequence[Step], values: Sequence[Value]) -> Step:
     """Return the step that gives the first input of a chain the shape of its last output."""
-    shape = values[steps[-1].writes[0]].shape.static
-    return _joined(steps, Kernel(lambda data: data.reshape(shape)))
+    return _joined(steps, Kernel(Reshaped(values[steps[-1].writes[0]].shape.static or ())))
 
 
 def _view(steps: Sequence[Step], values: Sequence[Value]) -> Step:
@@ -185,31 +181,5 @@ def _copy(steps: Sequence[Step], values: Sequence[Value], shape: tuple[int, ...]
     """Return the step that copies each run of elements to its place, or None if the runs are short."""
     count = prod(shape)
     moved = _after(steps, values, np.arange(count, dtype=np.int32).reshape(shape)).pop()
-    kernel = _moving(moved, count, itemsize)
+    kernel = moving(moved, count, itemsize)
     return None if kernel is None else _joined(steps, kernel)
-
-
-def _moving(moved: np.ndarray, count: int, itemsize: int) -> Kernel | None:
-    """Return the kernel that copies each run of elements to its place, or None if the runs are short.
-
-    ``moved`` holds the place of each element of the output among the ``count`` of the input.
-    """
-    places, run = moved.ravel().astype(np.int32, copy=False), gcd(count, moved.size)  # Pad gives the type of its value
-    for begin in range(0, places.size, _MAX_FOLLOWED):  # parts, because the whole would take more memory than a run
-        part = places[max(begin - 1, 0) : begin + _MAX_FOLLOWED]
-        breaks = np.flatnonzero(part[1:] - part[:-1] != 1) + 1
-        run = gcd(run, int(places[0]), *(breaks + max(begin - 1, 0)).tolist(), *part[breaks].tolist())
-    target = moved.shape
-    if places.size == run == count:
-        return Kernel(lambda data: data.reshape(target))
-    if run * itemsize < _MIN_RUN_BYTES:
-        return None
-    table = places[::run].astype(np.intp) // run
-
-    def call(data: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-        whole = np.empty(target, data.dtype) if out is None else out
-        # nothing is clipped, but with mode="raise" numpy writes to another array first
-        np.take(data.reshape(-1, run), table, 0, whole.reshape(-1, run), "clip")
-        return whole
-
-    return Kernel(call, "one copy", out="whole")
