@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from irrun.model import Layer, Model
 from irrun.opdef import Kernel, Op, Operands, Packing
 from irrun.types import ElementType
 
-__all__ = ["UNCHOSEN", "Plan", "Planning", "Step"]
+__all__ = ["UNCHOSEN", "Part", "Plan", "Planning", "Step"]
 
 
 def _unchosen(*_: Any) -> Any:
@@ -23,6 +23,16 @@ def _unchosen(*_: Any) -> Any:
 
 UNCHOSEN: Final = Kernel(_unchosen, packing=Packing((1,)))
 """The kernel of a step until a pass chooses one: to choose two, and pack the weights for both, would take memory."""
+
+
+class Part(NamedTuple):
+    """Layers of a step that one of its kernels computes, and how long that has taken, in a unit of the step."""
+
+    layers: tuple[Layer, ...]
+    kernel: Kernel
+    bytes: int
+    """The bytes of inputs and outputs."""
+    time: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,8 @@ class Step:
     grows: tuple[tuple[int, int], ...] = ()
     """The slots of the old and the new value of each variable to which the step appends; -1 for an old one that another
     step reads."""
+    parts: Callable[[], Sequence[Part]] | None = None
+    """Returns the parts of a step of several kernels. Their times are those of this thread's last run, or 0."""
     out: tuple[tuple[tuple[int, ...], np.dtype], ...] = ()
     """The shape and dtype of each array that the executor passes as ``out=``; none if the kernel allocates them."""
     out_bytes: int = 0

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from irrun.base.compiling import COMPILING
 from irrun.base.text import printable, table
 from irrun.kernels.matmul import blas
 from irrun.model import Layer
-
-if TYPE_CHECKING:
-    from irrun.planning.steps import Step
+from irrun.planning.steps import Part, Step
 
 __all__ = ["Profile", "Row", "Share"]
 
@@ -111,7 +109,7 @@ class Profile:
     joined = True
 
     def __init__(self) -> None:
-        self._rows: dict[int, Row] = {}
+        self._rows: dict[tuple[int, int], Row] = {}
         self._steps: list[Step] = []  # kept alive, so that no other step gets the same id
         self._events: list[tuple[Row, float, float]] = []
         self._open: list[list[float]] = []
@@ -125,19 +123,33 @@ class Profile:
         if self._open:
             self._open[-1][1] += now - start
             self._open[-1][2] += COMPILING.seconds - compiled
-        row = self._rows.get(id(step))
-        if row is None:
-            types = "+".join(layer.type for layer in step.layers)
-            row = self._rows[id(step)] = Row(step.layers, types, step.kernel.algorithm, step.kernel.flops)
-            self._steps.append(step)
         moved = () if _returned_views(step, inputs, outputs) else (*inputs, *outputs)
-        row.bytes = sum(a.nbytes for a in moved if isinstance(a, np.ndarray))
-        row.times.append(now - start - inside - (COMPILING.seconds - compiled))
-        self._events.append((row, start, now))
+        bytes = sum(a.nbytes for a in moved if isinstance(a, np.ndarray))
+        seconds = now - start - inside - (COMPILING.seconds - compiled)
+        parts = () if step.parts is None else step.parts()
+        total = sum(part.time for part in parts)
+        if not total:
+            self._add(step, 0, Part(step.layers, step.kernel, bytes, seconds), start, now)
+        for number, part in enumerate(parts if total else ()):
+            end = start + (now - start) * part.time / total
+            self._add(step, number, part._replace(time=seconds * part.time / total), start, end)
+            start = end
+
+    def _add(self, step: Step, number: int, part: Part, start: float, end: float) -> None:
+        """Add what a part of a step, or all of it, has taken."""
+        row = self._rows.get((id(step), number))
+        if row is None:
+            types = "+".join(layer.type for layer in part.layers)
+            row = Row(part.layers, types, part.kernel.algorithm, part.kernel.flops)
+            self._rows[id(step), number] = row
+            self._steps.append(step)
+        row.bytes = part.bytes
+        row.times.append(part.time)
+        self._events.append((row, start, end))
 
     @property
     def rows(self) -> list[Row]:
-        """A row for each step, in the order in which the steps first finished."""
+        """A row for each step, or each part of a step of several kernels, in the order in which they first finished."""
         return list(self._rows.values())
 
     @property

@@ -79,6 +79,7 @@ def profile(width: int, patch: pytest.MonkeyPatch) -> str:
         step: Any = SimpleNamespace(
             layers=tuple(SimpleNamespace(name=name, type=part, node=0) for part in type.split("+")),
             kernel=SimpleNamespace(algorithm=algorithm, flops=flops, out="whole"),
+            parts=None,
         )
         arrays = [np.zeros((1000, 1000), np.float32)]
         measured.before(step, arrays)

@@ -80,7 +80,10 @@ def test_the_time_of_a_step_is_divided_among_its_layers(monkeypatch: pytest.Monk
     array = np.zeros(4, np.float32)
     for layers in (members, [layer("pool", "MaxPool", 4)], members[:1]):
         step: Any = SimpleNamespace(
-            layers=tuple(layers), kernel=SimpleNamespace(algorithm="", flops=0, out="whole"), layer=layers[-1]
+            layers=tuple(layers),
+            kernel=SimpleNamespace(algorithm="", flops=0, out="whole"),
+            layer=layers[-1],
+            parts=None,
         )
         profile.before(step, [array])
         profile.after(step, [array], [array])
@@ -102,7 +105,9 @@ def test_compiling_is_no_time_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None
     loop: Any
     inner: Any
     loop, inner = (
-        SimpleNamespace(layers=(layer(name, "Loop", 1),), kernel=SimpleNamespace(algorithm="", flops=0, out="whole"))
+        SimpleNamespace(
+            parts=None, layers=(layer(name, "Loop", 1),), kernel=SimpleNamespace(algorithm="", flops=0, out="whole")
+        )
         for name in ("loop", "inner")
     )
     profile.before(loop, [])
