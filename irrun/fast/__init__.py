@@ -27,6 +27,7 @@ _Flow = TypeVar("_Flow")
 
 OFFERS: Final[Mapping[str, str]] = {
     "AvgPool": "pooling",
+    "Concat": "copying",
     "Convolution": "convolution.offers",
     "ConvolutionBackpropData": "convolution.offers",
     "Erf": "activations",
@@ -34,19 +35,24 @@ OFFERS: Final[Mapping[str, str]] = {
     "FakeQuantize": "quantization",
     "GRUCell": "recurrence",
     "GRUSequence": "recurrence",
+    "Gather": "copying",
     "Gelu": "activations",
     "GroupConvolution": "convolution.offers",
     "GroupConvolutionBackpropData": "convolution.offers",
     "GroupNormalization": "groups",
+    "Interpolate": "copying",
     "LSTMCell": "recurrence",
     "LSTMSequence": "recurrence",
+    "LogSoftmax": "normalization",
     "MVN": "normalization",
     "MatMul": "product",
     "MaxPool": "pooling",
     "Multiply": "arithmetic",
     "PagedAttentionExtension": "tokens.paged",
     "RMS": "normalization",
-    "ScaledDotProductAttention": "attention",
+    "ReduceMean": "reductions",
+    "ReduceSum": "reductions",
+    "ScaledDotProductAttention": "attention.attend",
     "Sigmoid": "activations",
     "SoftMax": "normalization",
     "Swish": "activations",
@@ -120,6 +126,11 @@ def join(flow: _Flow, context: object) -> _Flow:
     The arguments are the planner's ``Flow`` and ``Context``, which stand above this module.
     """
     return _module("passes").join(flow, context)
+
+
+def in_turn(flow: _Flow, context: object) -> _Flow:
+    """Return a flow of steps of which one does the calls of machine code of several: see ``join``."""
+    return _module("passes").join_turns(flow, context)
 
 
 def has_integers() -> bool:

@@ -1,4 +1,4 @@
-"""Arithmetic on rows of f32: copies, sums and products of two matrices, and outer products."""
+"""Arithmetic on rows of f32: copies, sums and products of two matrices, limits, and outer products."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from irrun.fast.functions import contracted
+from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.memory import data_address, row_at
 from irrun.fast.machine.processor import compiled
 from irrun.fast.machine.sharing import share
 from irrun.kernels.elementwise import elementwise, is_outer, multiplying
 from irrun.opdef import Call, Calls, Kernel, Request, Value
 
-__all__ = ["WORK_PER_NUMBER", "add", "combined", "moved", "multiply", "offer", "outer", "place", "scaled"]
+__all__ = ["WORK_PER_NUMBER", "add", "clamped", "combined", "moved", "multiply", "offer", "outer", "place", "scaled"]
 
 WORK_PER_NUMBER: Final = 16
 """The time that a function takes for a number, in units of ``threads.WORTH``."""
@@ -49,6 +49,12 @@ def scaled(x: np.ndarray, factors: np.ndarray, out: np.ndarray) -> Calls:
     ``out`` may be ``x``.
     """
     return [Call(scale, (*place(x), *place(factors), *place(out), out.shape[1]), len(out))]
+
+
+def clamped(x: np.ndarray, out: np.ndarray, low: float, high: float) -> Calls:
+    """Return the calls that fill a matrix with another one between two limits. NaN stays. ``out`` may be ``x``."""
+    limits = np.float32(low), np.float32(high)
+    return [Call(clamp, (*place(x), *place(out), out.shape[1], *limits), len(out))]
 
 
 def place(x: np.ndarray) -> tuple[int, int]:
@@ -105,6 +111,18 @@ def scale(
         factor = row_at(factors + 4 * i * other_step, 1)[0]
         for j in range(columns):
             changed[j] *= factor
+
+
+@compiled
+def clamp(
+    a: int, step: int, target: int, apart: int, columns: int, low: Number, high: Number, first: int, last: int
+) -> None:
+    """Fill rows with those of a matrix, between two limits: see ``add``."""
+    for i in range(first, last):
+        changed = moved(a + 4 * i * step, target + 4 * i * apart, columns)
+        for j in range(columns):
+            least = low if changed[j] < low else changed[j]
+            changed[j] = high if least > high else least
 
 
 def outer(columns: np.ndarray, rows: np.ndarray, out: np.ndarray, shared: int) -> None:

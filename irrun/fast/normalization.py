@@ -1,4 +1,4 @@
-"""SoftMax, MVN and RMS along the last axis: each row is normalised in place, while it is in the first-level cache."""
+"""SoftMax, LogSoftmax, MVN and RMS along the last axis: rows are normalised in place, in the first-level cache."""
 
 from __future__ import annotations
 
@@ -39,11 +39,16 @@ class _RMS(Protocol):
 
 
 def offer(op: Op, request: Request) -> Kernel | None:
-    """Return the kernel of SoftMax, MVN or RMS for f32 along the last axis, or None for others."""
+    """Return the kernel of SoftMax, LogSoftmax, MVN or RMS for f32 along the last axis, or None for others."""
     data = request.inputs[0]
     if data is None or data.type.name != "f32" or not data.rank or request.channels_last:
         return None
-    changes: dict[str, Callable[..., RowChange | None]] = {"SoftMax": _of_softmax, "MVN": _of_mvn, "RMS": _of_rms}
+    changes: dict[str, Callable[..., RowChange | None]] = {
+        "SoftMax": _of_softmax,
+        "LogSoftmax": _of_log_softmax,
+        "MVN": _of_mvn,
+        "RMS": _of_rms,
+    }
     change = changes[op.type](op, data, *request.inputs[1:])
     return None if change is None else whole_along(change.fill, (data.rank - 1,), change.rows)
 
@@ -51,6 +56,11 @@ def offer(op: Op, request: Request) -> Kernel | None:
 def _of_softmax(op: _SoftMax, data: Value) -> RowChange | None:
     rank = data.rank or 1
     return RowChange(_softmax) if op.axis % rank == rank - 1 else None
+
+
+def _of_log_softmax(op: _SoftMax, data: Value) -> RowChange | None:
+    rank = data.rank or 1
+    return RowChange(_log_softmax) if op.axis % rank == rank - 1 else None
 
 
 def _of_mvn(op: _MVN, data: Value, axes: Value | None = None) -> RowChange | None:
@@ -103,6 +113,25 @@ def _softmax(source: int, step: int, target: int, apart: int, columns: int, firs
         factor = _ONE / weigh(row)
         for j in range(columns):
             row[j] *= factor
+
+
+@compiled
+def _log_softmax(source: int, step: int, target: int, apart: int, columns: int, first: int, last: int) -> None:
+    """Subtract from each row its largest number, and the logarithm of the sum of the exponentials."""
+    for i in range(first, last):
+        row = moved(source + 4 * i * step, target + 4 * i * apart, columns)
+        most = _largest(row)
+        less = np.float32(np.log(_sum_of_powers(row, most)))
+        for j in range(columns):
+            row[j] = (row[j] - most) - less
+
+
+@summing
+def _sum_of_powers(row: np.ndarray, most: Number) -> Number:
+    total = _ZERO
+    for j in range(row.size):
+        total += exp_of_negative(row[j] - most)
+    return total
 
 
 @summing

@@ -13,7 +13,6 @@ from irrun.fast.functions import Number, contracted
 from irrun.fast.machine.emitting import CACHE_LINE_BYTES
 from irrun.fast.machine.memory import address_of, data_address, row_at
 from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS, compiled
-from irrun.fast.machine.sharing import share
 from irrun.kernels.matmul import ConstantForm
 from irrun.opdef import FEW_ROWS, Call, Epilogue
 
@@ -270,17 +269,16 @@ class Packed(ConstantForm):
             return Call(self.part, arguments, len(a))
         return Call(self.part, arguments, self.columns, WIDTH, 1)  # each part reads all rows, and may round them
 
-    def multiply_shared(
+    def call_alone(
         self, a: np.ndarray, out: np.ndarray, epilogue: Epilogue | None, residual: np.ndarray | None
-    ) -> None:
-        """Fill ``out`` with the product of ``a`` and the matrix, on all threads: see ``multiply``.
+    ) -> Call:
+        """Return the call that fills ``out`` if no others do the same rows: see ``multiply``.
 
-        They divide the longer side of the product, because each of them reads all of the other operand.
+        The threads divide the longer side of the product, because each of them reads all of the other operand.
         """
         by_rows = len(a) > self.columns
         count, unit = (len(a), ROWS) if by_rows else (self.columns, WIDTH)
-        arguments = self._arguments(a, out, 0, by_rows, epilogue, residual)
-        share(self.part, count, 2 * out.size * self.depth, *arguments, unit=unit)
+        return Call(self.part, self._arguments(a, out, 0, by_rows, epilogue, residual), count, unit, 1)
 
     def _arguments(
         self, a: np.ndarray, out: np.ndarray, first: int, by_rows: bool, epilogue: Epilogue | None,

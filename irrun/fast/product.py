@@ -10,7 +10,9 @@ import numpy as np
 
 from irrun.base.thresholds import least
 from irrun.fast.codes import PackedCodes
+from irrun.fast.copying import turning
 from irrun.fast.machine.processor import HALVES
+from irrun.fast.machine.sharing import share_call
 from irrun.fast.panels import WIDTH, Packed, multiply_part, zero_panels
 from irrun.fast.precision.bf16 import multiply_rounded, rounded_panels
 from irrun.fast.precision.digits import DigitCodes
@@ -21,6 +23,7 @@ from irrun.kernels.matmul import ConstantForm, UnpackedConstant, cuts
 from irrun.kernels.threads import shared
 from irrun.opdef import (
     LEAST_ROUNDED,
+    Call,
     Calls,
     Epilogue,
     Index,
@@ -108,6 +111,7 @@ def packed_product(
     """
     packed = packed_matrix(source, transpose_b, precision)
     arrays = (*packed.arrays, *(() if few is None else few.arrays))
+    spare_bytes = 2 * flops // packed.columns if transpose_a else 0  # the turned operand
 
     def kernel(epilogue: Epilogue | None = None) -> Kernel:
         change = None if epilogue is None else epilogue.change
@@ -139,7 +143,7 @@ def packed_product(
             if on_tile_ready is ignore_tile and (change is None or shared(work, natively=True)):
                 target = whole.reshape(-1, packed.columns)
                 added = None if more is None else more.reshape(target.shape)
-                own.multiply_shared(rows.reshape(-1, packed.depth), target, epilogue, added)
+                share_call(own.call_alone(rows.reshape(-1, packed.depth), target, epilogue, added), work)
                 if change is not None:
                     change(whole)
             elif on_tile_ready is ignore_tile and not shared(work) and whole.nbytes <= BLOCK_BYTES:
@@ -151,7 +155,22 @@ def packed_product(
         def rows(a: np.ndarray, b: None = None, residual: np.ndarray | None = None, *, out: np.ndarray) -> Calls:
             return [packed.call(a, out, epilogue, residual), *(() if change is None else change.calls(out))]
 
+        def calls(
+            a: np.ndarray, b: None = None, residual: np.ndarray | None = None, *, out: np.ndarray, spare: np.ndarray
+        ) -> Calls:
+            target, rows = out.reshape(-1, packed.columns), a.swapaxes(-1, -2) if transpose_a else a
+            added, made = None if residual is None else residual.reshape(target.shape), list[Call]()
+            if not rows.flags.c_contiguous:
+                turned = spare.view(np.float32)[: rows.size].reshape(rows.shape)
+                made += turning(a, turned)
+                rows = turned
+            own = packed.call_alone(rows.reshape(-1, packed.depth), target, epilogue, added)
+            return [*made, own, *(() if change is None else change.calls(target))]
+
         joins = Joins(
+            calls=None if few is not None or (transpose_a and not spare_bytes) else calls,
+            reads_view=_reads_turned if transpose_a else None,
+            spare_bytes=spare_bytes,
             row_calls=None if transpose_a else rows,
             row_inputs=(0, 2),
             with_epilogue=kernel if epilogue is None else None,
@@ -160,6 +179,11 @@ def packed_product(
         return Kernel(call, packed.name, out="tiles", flops=flops, packing=packing, joins=joins)
 
     return kernel()
+
+
+def _reads_turned(number: int, array: np.ndarray) -> bool:
+    """Return whether a product with a transposed operand reads one with such strides in place."""
+    return number == 0 and array.swapaxes(-1, -2).flags.c_contiguous
 
 
 class PackedMatrix(Packed):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import replace
+from itertools import accumulate
 from typing import Final, Protocol
 
 import numpy as np
@@ -19,12 +20,13 @@ from irrun.fast.functions import contracted, sigmoid, tanh
 from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import address_of, halves_at, words_at
 from irrun.fast.machine.processor import compiled
+from irrun.fast.machine.sharing import side_by_side
 from irrun.fast.panels import AS_THEY_ARE, multiply_panels
 from irrun.fast.precision.bf16 import round_rows
 from irrun.fast.precision.tiles import PAIRS, TILE, TILES, begin_tiles, end_tiles, holds_pairs, multiply_rows
 from irrun.fast.product import packed_matrix
 from irrun.kernels import recurrence as by_numpy
-from irrun.opdef import Epilogue, Kernel, Operands, Request
+from irrun.opdef import Call, Calls, Epilogue, Joins, Kernel, Operands, Request
 
 __all__ = ["PackedCell", "gru", "gru_linear", "lstm", "offer"]
 
@@ -32,6 +34,10 @@ _ELEMENTS_PER_CALL: Final = 256
 """Elements of a sequence that are computed between two looks at the clock."""
 
 
+_MAX_ELEMENTS: Final = 1 << 12
+"""The most elements of a sequence whose calls a step does in turn, without a look at the clock."""
+_ALIGNED: Final = 16
+"""Numbers of f32 in a line of the cache."""
 _MIN_WEIGHTS_ELEMENTS: Final = 1 << 12
 """The least elements of recurrence weights for which a compiled kernel is worth its call."""
 
@@ -40,8 +46,13 @@ class _Kind(Protocol):
     @property
     def pack(self) -> by_numpy.Pack: ...
 
+    @property
+    def states(self) -> int: ...
+
 
 class _Recurrent(Protocol):
+    type: str
+
     @property
     def formula(self) -> _Kind: ...
 
@@ -63,13 +74,46 @@ def offer(op: _Recurrent, request: Request) -> Kernel | None:
     r = None if known is None else known.exact
     if pack is None or r is None or r.dtype != np.float32 or math.prod(r.shape[-2:]) < least(_MIN_WEIGHTS_ELEMENTS):
         return None
-    return op.prepared(request, partial(pack, precision=request.precision))
+    cells: list[PackedCell] = []
+
+    def packed(w: np.ndarray, r: np.ndarray, b: np.ndarray) -> PackedCell:
+        cells.append(pack(w, r, b, precision=request.precision))
+        return cells[-1]
+
+    kernel = op.prepared(request, packed)
+    return None if kernel is None else replace(kernel, joins=_joins(op, request, kernel, cells))
+
+
+def _joins(op: _Recurrent, request: Request, kernel: Kernel, cells: Sequence[PackedCell]) -> Joins:
+    """Return the calls of a sequence whose elements are all computed, if nobody reads the last states."""
+    x, state = request.first(2)
+    shape, states = None if x is None else x.shape.static, op.formula.states
+    is_whole = op.type.endswith("Sequence") and kernel.packing.inputs and request.outputs == 1
+    if not is_whole or shape is None or state is None or shape[1] > _MAX_ELEMENTS or shape[0] > 1 < len(cells):
+        return Joins()
+    backwards = [getattr(op, "direction", "") == "reverse", True]
+    batch, time, _ = shape
+    numbers = [batch * (time * cell.w.columns + states * cell.recurrent[0].depth) for cell in cells]
+    offsets = [0, *accumulate(-(-count // _ALIGNED) * _ALIGNED for count in numbers)]
+
+    def calls(x: np.ndarray, *others: np.ndarray | None, out: np.ndarray, spare: np.ndarray) -> Calls:
+        memory, given = spare.view(np.float32), [state for state in others[:states] if state is not None]
+        return [
+            side_by_side(
+                [
+                    cell.calls(x, [one[:, way] for one in given], out[:, way], memory[offsets[way] :], backwards[way])
+                    for way, cell in enumerate(cells)
+                ]
+            )
+        ]
+
+    return Joins(calls=calls, spare_bytes=4 * offsets[-1])
 
 
 class PackedCell:
     """The prepared weights of one direction, as ``irrun.kernels.recurrence.Packed``.
 
-    ``steps(x, states, y, first, last, backwards, rounds, rest, *panels)`` computes the elements from ``first`` to
+    ``steps(x, states, y, backwards, rounds, rest, *panels, first, last)`` computes the elements from ``first`` to
     ``last`` of ``y`` [batch, time, hidden] from the projected elements ``x`` [batch, time, gates]. It changes the
     ``states`` [number of states, batch, hidden] in place, and ``rounds`` the hidden ones to bf16 before each element.
     ``rest`` are the biases that belong to no gate, and ``panels`` those of the recurrence weights.
@@ -104,10 +148,25 @@ class PackedCell:
         panels = [part.panels for part in self.recurrent]
         for first in in_time(range(0, time, _ELEMENTS_PER_CALL)):
             last = min(first + _ELEMENTS_PER_CALL, time)
-            self.steps(projected, held, hidden, first, last, backwards, self.rounds, self.rest, *panels)
+            self.steps(projected, held, hidden, backwards, self.rounds, self.rest, *panels, first, last)
         if hidden is not y:
             y[...] = hidden
         return tuple(held)
+
+    def calls(
+        self, x: np.ndarray, states: Sequence[np.ndarray], y: np.ndarray, spare: np.ndarray, backwards: bool
+    ) -> Calls:
+        """Return the calls that fill ``y``, which is contiguous: see ``run``. ``spare`` is memory of f32."""
+        (batch, time, size), count, hidden = x.shape, self.w.columns, y.shape[-1]
+        rows, rest = spare[: batch * time * count].reshape(-1, count), spare[batch * time * count :]
+        held = rest[: len(states) * batch * hidden].reshape(len(states), batch, hidden)
+        panels = [part.panels for part in self.recurrent]
+        more = rows.reshape(batch, time, count), held, y, backwards, self.rounds, self.rest, *panels
+        return [
+            self.w.call(x.reshape(-1, size), rows, self.gates, None),
+            *(Call(_copy_state, (state, kept), batch) for state, kept in zip(states, held)),
+            Call(self.steps, more, time),
+        ]
 
 
 def lstm(w: np.ndarray, r: np.ndarray, b: np.ndarray, precision: Operands = "f32") -> PackedCell:
@@ -175,9 +234,17 @@ def _activate(row: np.ndarray, x: np.ndarray, sigmoids: int) -> None:
 
 
 @compiled
+def _copy_state(source: np.ndarray, target: np.ndarray, first: int, last: int) -> None:
+    """Copy a state of the sequences from ``first`` to ``last``."""
+    for i in range(first, last):
+        for j in range(source.shape[1]):
+            target[i, j] = source[i, j]
+
+
+@compiled
 def _lstm(
-    x: np.ndarray, states: np.ndarray, y: np.ndarray, first: int, last: int, backwards: bool, rounds: bool,
-    rest: np.ndarray, panels: np.ndarray,
+    x: np.ndarray, states: np.ndarray, y: np.ndarray, backwards: bool, rounds: bool, rest: np.ndarray,
+    panels: np.ndarray, first: int, last: int,
 ) -> None:  # fmt: skip
     batch, time, count = x.shape
     n = count // 4
@@ -202,8 +269,8 @@ def _lstm(
 
 @compiled
 def _gru(
-    x: np.ndarray, states: np.ndarray, y: np.ndarray, first: int, last: int, backwards: bool, rounds: bool,
-    rest: np.ndarray, of_gates: np.ndarray, of_hidden: np.ndarray,
+    x: np.ndarray, states: np.ndarray, y: np.ndarray, backwards: bool, rounds: bool, rest: np.ndarray,
+    of_gates: np.ndarray, of_hidden: np.ndarray, first: int, last: int,
 ) -> None:  # fmt: skip
     batch, time, count = x.shape
     n = count // 3
@@ -229,8 +296,8 @@ def _gru(
 
 @compiled
 def _gru_linear(
-    x: np.ndarray, states: np.ndarray, y: np.ndarray, first: int, last: int, backwards: bool, rounds: bool,
-    rest: np.ndarray, panels: np.ndarray,
+    x: np.ndarray, states: np.ndarray, y: np.ndarray, backwards: bool, rounds: bool, rest: np.ndarray,
+    panels: np.ndarray, first: int, last: int,
 ) -> None:  # fmt: skip
     batch, time, count = x.shape
     n = count // 3

@@ -274,8 +274,9 @@ class _Limit:
             if self._runs == 1:
                 # ``ThreadpoolController.limit`` does the same in 0.2 ms, in which it also describes the libraries
                 for library in _controller().lib_controllers:
-                    self._before.append((library, library.num_threads))
-                    library.set_num_threads(1)
+                    if (number := library.num_threads) != 1:
+                        self._before.append((library, number))
+                        library.set_num_threads(1)
                 self.holds = all(library.num_threads == 1 for library, _ in self._before)
 
     def leave(self) -> None:

@@ -76,7 +76,7 @@ class Weights:
         if self.path is None or self._mapped is None or self._mapped.st_size == 0 or self.given is not None:
             return
         try:
-            now = self.path.stat()
+            now = os.stat(self.path)
         except OSError:  # the file is removed
             return
         before = self._mapped

@@ -187,8 +187,10 @@ class Joins:
     It takes what ``Kernel.call`` does, and ``spare``, u8 with ``spare_bytes``; ``out`` is contiguous. The calls are
     always as many. Arrays that the kernel does not hold live as long as the calls.
     """
+    reads_view: Callable[[int, np.ndarray], bool] | None = None
+    """Whether ``calls`` reads a view at the input of a number in place; an array is passed with the strides of it."""
     spare_bytes: int = 0
-    """Bytes of memory that ``calls`` needs besides ``out``, at a multiple of 64."""
+    """Bytes of memory that the kernel, or ``calls``, needs besides ``out``, at a multiple of 64."""
     checked: bool = False
     """Whether the calls may fail. The first i64 of ``spare``, which is 0 before them, then is not 0 after them, and
     only ``Kernel.call`` gives the results."""
@@ -206,6 +208,8 @@ class Joins:
     Its inputs are the first kernel's, then the second's except the value passed between them. It is None if a chain
     would not pay off.
     """
+    channels_last: Kernel | None = None
+    """The kernel that gives the result with its channels last in memory, of which this kernel returns a view."""
     in_parts: Callable[[Sequence[int]], Kernel | None] | None = None
     """Returns the kernel that reads its first input in two parts, which a Concat would join along the last axis.
 

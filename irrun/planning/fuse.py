@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.kernels.blocks import each_block, scratch
-from irrun.opdef import Index, Kernel, Value
+from irrun.opdef import Index, Joins, Kernel, Value
 from irrun.planning.flow import Context, Flow, is_static
 from irrun.planning.steps import Step
 
@@ -99,7 +99,7 @@ def _fused(members: Sequence[Step], source: Step | None, values: Sequence[Value]
     if source is None:
         kernel = Kernel(group.tiles, "in tiles", out="whole", flops=flops)
     else:
-        kernel = replace(source.kernel, call=group.after(source.kernel.call), out="whole", flops=flops)
+        kernel = replace(source.kernel, call=group.after(source.kernel.call), out="whole", flops=flops, joins=Joins())
     layers = tuple(layer for step in steps for layer in step.layers)
     # needs no check before it runs: all shapes are static, and those of element-wise results depend on no contents
     return replace(last, kernel=kernel, reads=(*first, *others), layers=layers, dynamic=False, own_inputs=False)

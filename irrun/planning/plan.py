@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun.base.processor import may_use_tiles
 from irrun.diagnostics import Diagnostic, Kind, ModelError, Refused, UnsupportedError, diagnostic
-from irrun.fast import has_integers, in_integers, join
+from irrun.fast import has_integers, in_integers, in_turn, join
 from irrun.inference.bind import bind_all
 from irrun.inference.compressed import compressed_weights
 from irrun.inference.propagate import Bodies, Values, needed, propagate, refusal, wrong_output_count
@@ -37,6 +37,11 @@ def join_compiled(flow: Flow, context: Context) -> Flow:
     return join(flow, context) if context.compiled else flow
 
 
+def join_turns(flow: Flow, context: Context) -> Flow:
+    """Let one step do calls of machine code in turn; keep the steps where compiled kernels are not allowed."""
+    return in_turn(flow, context) if context.compiled else flow
+
+
 def to_integers(flow: Flow, context: Context) -> Flow:
     """Compute in integers where the file rounds to integers; keep the steps where compiled kernels are not allowed."""
     return in_integers(flow, context) if context.compiled else flow
@@ -54,6 +59,7 @@ PASSES: Final[tuple[Callable[[Flow, Context], Flow], ...]] = (
     join_compiled,
     merge_views,
     fuse_elementwise,
+    join_turns,
 )
 """The passes in their order. Each rewrites the steps of a plan. ``docs/architecture.md`` quotes this table."""
 

@@ -29,7 +29,8 @@ def peak_of(plan: Plan, *, inputs: bool) -> Peak | None:
     """Return the peak of a plan, with free memory in the pool; None if it depends on what only a run knows.
 
     ``inputs`` counts the arrays of Parameters too. The values of bodies, results that are copied for the caller, and
-    the arrays that Assign keeps are included, the temporary memory of kernels is not.
+    the arrays that Assign keeps are included, and the values between kernels that one step calls in turn. Other
+    temporary memory of kernels is not.
     """
     if not all(v.shape.is_static and v.type.kind != "dynamic" for v in plan.values.values()):
         return None
@@ -41,6 +42,7 @@ def peak_of(plan: Plan, *, inputs: bool) -> Peak | None:
         inside = _inside(step, simulation.size)
         if inside is None:
             return None
+        inside += step.kernel.joins.spare_bytes
         simulation.compute(step)
         if simulation.bytes + inside > peak.bytes or peak.layer is None:
             peak = Peak(simulation.bytes + inside, step.layer)

@@ -15,7 +15,9 @@ import irrun
 from irrun import build as b
 from irrun import fast
 from irrun.opdef import Epilogue, Kernel, Request, Value
+from irrun.planning.steps import Part
 from kit import filled, operation
+from watched import kernel_parts
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 
@@ -274,12 +276,14 @@ def bottleneck(x: Any, ins: int, wide: int, stride: int) -> Any:
 
 
 def algorithms(executable: irrun.Executable) -> list[str]:
-    return [step.kernel.algorithm for step in executable.plan.steps]
+    return [part.kernel.algorithm for part in kernel_parts(executable)]
 
 
-def joined(executable: irrun.Executable) -> list[irrun.Step]:
-    """The steps with a compiled kernel."""
-    return [step for step in executable.plan.steps if step.kernel.algorithm.startswith("compiled")]
+def joined(executable: irrun.Executable) -> list[Part]:
+    """The compiled kernels that convolve, with their layers."""
+    return [
+        part for part in kernel_parts(executable) if part.kernel.flops and part.kernel.algorithm.startswith("compiled")
+    ]
 
 
 def assert_same(model: irrun.Model, *feeds: np.ndarray) -> irrun.Executable:
@@ -298,9 +302,9 @@ def test_bands(stride: int, batch: int, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(bands, "_MAX_BAND_BYTES", 1)  # two rows each
     model = b.model(bottleneck(b.Tanh(image(batch, 5, 19, 14)), 5, 24, stride))
     executable = assert_same(model, normal(batch, 5, 19, 14))
-    steps = [step for step in executable.plan.steps if "in bands" in step.kernel.algorithm]
+    steps = [part for part in kernel_parts(executable) if "in bands" in part.kernel.algorithm]
     assert [[layer.type for layer in step.layers].count("GroupConvolution") for step in steps] == [1]
-    assert len([name for name in algorithms(executable) if "compiled" in name]) == 1
+    assert len(joined(executable)) == 1
 
 
 @pytest.mark.usefixtures("workers")
@@ -339,7 +343,7 @@ def test_sequences_that_others_read_are_one_step() -> None:
     first = bottleneck(image(1, 5, 19, 14), 5, 24, 1)
     model = b.model({"first": first, "second": bottleneck(first, 5, 24, 1)})
     executable = assert_same(model, normal(1, 5, 19, 14))
-    (step,) = joined(executable)
+    (step,) = executable.plan.steps
     assert len(step.writes) == 2
     assert [layer.type for layer in step.layers].count("Convolution") == 4
 
@@ -437,4 +441,4 @@ def test_what_a_concat_joins_is_read_where_it_is(axis: int, copies: int) -> None
     parts = [b.Relu(conv(x, normal(count, 16, 1, 1))) for count in ((16, 48) if axis == 1 else (64, 64))]
     y = b.Relu(b.Add(conv(b.Concat(*parts, axis=axis), normal(32, 64, 3, 3) / 8), normal(1, 32, 1, 1)))
     executable = assert_same(b.model(y), normal(2, 16, 24, 20))
-    assert sum(step.op.type == "Concat" for step in executable.plan.steps) == copies
+    assert sum(part.layers[-1].type == "Concat" for part in kernel_parts(executable)) == copies

@@ -29,6 +29,7 @@ def test_calls_reach_every_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new kernel that no model reaches fails here: add what reaches it to ``kernel_calls.models``."""
     monkeypatch.setenv("IRRUN_FAST", "always")
     draws = dict.fromkeys(MODELS, 9) | {"Rows": 24}  # groups of few rows, and of many; other rows times a number
+    draws["ScaledDotProductAttention"] = 16  # masks of booleans
     made = [one for type, count in draws.items() for number in range(count) for one in calls(type, 34, number)]
     assert not [one for one in made if one.wrong]
     assert reached(name for one in made for name in one.kernels) >= needed(threads=1)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import irrun
+from irrun.planning.steps import Part
 
 
 class Watched:
@@ -31,6 +32,12 @@ class Watched:
     def layers(self) -> list[str]:
         """The types of the layers of each step, with a + between those that are one step."""
         return ["+".join(layer.type for layer in step.layers) for step in self.steps]
+
+
+def kernel_parts(executable: irrun.Executable) -> list[Part]:
+    """The kernels of the steps of a model, with the layers of each."""
+    steps = executable.plan.steps
+    return [part for step in steps for part in (step.parts() if step.parts else [Part(step.layers, step.kernel, 0, 0)])]
 
 
 def watch(executable: irrun.Executable, feeds: Sequence[np.ndarray]) -> Watched:

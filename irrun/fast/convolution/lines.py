@@ -13,10 +13,11 @@ import numpy as np
 
 from irrun.base.thresholds import least
 from irrun.fast.arithmetic import WORK_PER_NUMBER
-from irrun.fast.attention_block import as_columns
+from irrun.fast.copying import turning
+from irrun.fast.machine.calls import in_calls
 from irrun.fast.machine.memory import data_address, row_at
-from irrun.fast.machine.processor import ROWS, VECTOR, compiled
-from irrun.fast.machine.sharing import share
+from irrun.fast.machine.processor import ROWS, compiled
+from irrun.fast.machine.sharing import share, share_call
 from irrun.fast.panels import multiply_part, then_of
 from irrun.fast.precision.bf16 import multiply_pairs, round_rows, words
 from irrun.fast.product import PackedMatrix, RoundedMatrix
@@ -24,7 +25,7 @@ from irrun.kernels.cast import rounded_to_bf16
 from irrun.kernels.convolution.planes import Filters
 from irrun.kernels.convolution.windows import Axis
 from irrun.kernels.matmul import ConstantForm
-from irrun.opdef import Epilogue, Joins, Kernel, Operands, Packing
+from irrun.opdef import Call, Calls, Epilogue, Joins, Kernel, Operands, Packing
 
 __all__ = ["line"]
 
@@ -65,7 +66,41 @@ def line(filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operan
                 epilogue.change(result)
             return result.swapaxes(1, 2)
 
-        joins = Joins(with_epilogue=kernel if epilogue is None else None, bias_axis=1)
+        def calls(data: np.ndarray, _: np.ndarray | None = None, *, out: np.ndarray, spare: np.ndarray) -> Calls:
+            memory = spare.view(np.float32)
+            padded, turned = memory[: axis.reach * held].reshape(axis.reach, held), memory[axis.reach * held :]
+            rows = np.lib.stride_tricks.as_strided(
+                padded, (axis.out, axis.kernel * held), (4 * axis.stride * held, 4), writeable=False
+            )
+            made: list[Call] = []
+            for n, image in enumerate(data[..., kept]):
+                made += [
+                    Call(_clear, (data_address(part), held), len(part))
+                    for part in (padded[: places.start], padded[places.stop :])
+                    if len(part)
+                ]
+                made += _filling(image, padded[places], turned, rounds)
+                arguments = rows, packed.panels, out[n], 0, True, *then_of(epilogue, None, 0)
+                made.append(Call(multiply_pairs if rounds else multiply_part, arguments, axis.out, ROWS, 1))
+            change = None if epilogue is None else epilogue.change
+            return [*made, *(() if change is None else change.calls(out.reshape(-1, outs)))]
+
+        spare_bytes = 4 * (axis.reach * held + ins * (kept.stop - kept.start))
+        has_calls = epilogue is None or not epilogue.residual
+        last = in_calls(
+            name,
+            calls,
+            (batch, axis.out, outs),
+            np.float32,
+            flops,
+            flops=flops,
+            packing=packing,
+            spare_bytes=spare_bytes,
+            reads_view=_reads_turned,
+        )
+        joins = Joins(
+            with_epilogue=kernel if epilogue is None else None, bias_axis=1, channels_last=last if has_calls else None
+        )
         return Kernel(call, name, flops=flops, packing=packing, joins=joins)
 
     return kernel()
@@ -78,15 +113,34 @@ def _fill(image: np.ndarray, target: np.ndarray, rounds: bool) -> None:
         if is_turned:
             target[...] = image.T
         else:
-            _turn(np.ascontiguousarray(image), target)
+            _turn(image, target)
         return
     seen = image.T
     if not is_turned:
         seen = np.empty(seen.shape, np.float32)
-        _turn(np.ascontiguousarray(image), seen)
+        _turn(image, seen)
     ins = len(image)
     places = data_address(seen), ins, data_address(target), words(ins), ins
     share(round_rows, len(seen), WORK_PER_NUMBER * seen.size, *places)
+
+
+def _filling(image: np.ndarray, target: np.ndarray, turned: np.ndarray, rounds: bool) -> Calls:
+    """Return the calls that do what ``_fill`` does. ``turned`` is memory for the image."""
+    if not image.T.flags.c_contiguous and not rounds:
+        return turning(image, target)
+    seen, made = image.T, list[Call]()
+    if not seen.flags.c_contiguous:
+        seen = turned[: image.size].reshape(seen.shape)
+        made += turning(image, seen)
+    ins = len(image)
+    if rounds:
+        return [*made, Call(round_rows, (data_address(seen), ins, data_address(target), words(ins), ins), len(seen))]
+    return [Call(_copy, (data_address(seen), data_address(target), ins), len(seen))]
+
+
+def _reads_turned(number: int, array: np.ndarray) -> bool:
+    """Return whether data with such strides is read in place: its channels lie side by side."""
+    return number == 0 and array.swapaxes(-1, -2).flags.c_contiguous
 
 
 class _PackedLine(ConstantForm):
@@ -102,25 +156,25 @@ class _PackedLine(ConstantForm):
 
 
 def _turn(source: np.ndarray, target: np.ndarray) -> None:
-    """Fill a matrix of f32 whose rows are contiguous with the transposed ``source``, whose rows are, too."""
-    (rows, columns), work = source.shape, WORK_PER_NUMBER * source.size
-    places = data_address(source), source.strides[0], rows, data_address(target), target.strides[0]
-    share(_turn_columns, columns, work, *places, unit=VECTOR)
+    """Fill a matrix of f32 whose rows are contiguous with a transposed matrix."""
+    held = np.ascontiguousarray(source)
+    for call in turning(held, target):
+        share_call(call, WORK_PER_NUMBER * source.size)
 
 
 @compiled
-def _turn_columns(source: int, step: int, rows: int, target: int, apart: int, first: int, last: int) -> None:
-    """Copy the columns ``first`` to ``last`` of ``source`` to rows of ``target``.
+def _clear(address: int, count: int, first: int, last: int) -> None:
+    """Fill the rows from ``first`` to ``last`` of ``count`` numbers with zeros."""
+    for i in range(first, last):
+        row = row_at(address + 4 * i * count, count)
+        for j in range(count):
+            row[j] = 0
 
-    Both are addresses of matrices, whose rows are ``step`` and ``apart`` bytes apart.
-    """
-    for left in range(first, last, VECTOR):
-        right, top = min(left + VECTOR, last), 0
-        if right - left == VECTOR:
-            for i in range(0, rows // VECTOR * VECTOR, VECTOR):
-                as_columns(source + i * step + 4 * left, step, target + left * apart + 4 * i, apart)
-            top = rows // VECTOR * VECTOR
-        for j in range(left, right):
-            filled = row_at(target + j * apart, rows)
-            for i in range(top, rows):
-                filled[i] = row_at(source + i * step + 4 * j, 1)[0]
+
+@compiled
+def _copy(source: int, target: int, count: int, first: int, last: int) -> None:
+    """Copy the rows from ``first`` to ``last`` of ``count`` numbers."""
+    for i in range(first, last):
+        row, filled = row_at(source + 4 * i * count, count), row_at(target + 4 * i * count, count)
+        for j in range(count):
+            filled[j] = row[j]

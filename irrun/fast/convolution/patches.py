@@ -10,11 +10,14 @@ from typing import Final
 import numpy as np
 
 from irrun.base.thresholds import least
+from irrun.fast.machine.calls import in_calls
+from irrun.fast.machine.processor import compiled
+from irrun.fast.machine.sharing import share_call
 from irrun.fast.product import packed_matrix
 from irrun.kernels.cast import rounded_to_bf16
 from irrun.kernels.convolution.planes import Filters
 from irrun.kernels.convolution.windows import Axis
-from irrun.opdef import Epilogue, Joins, Kernel, Operands, Packing
+from irrun.opdef import Call, Calls, Epilogue, Joins, Kernel, Operands, Packing
 
 __all__ = ["patches"]
 
@@ -44,12 +47,51 @@ def patches(filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Ope
             result = np.empty((batch, high, broad, outs), np.float32)
             more = None if residual is None else np.ascontiguousarray(residual.transpose(0, 2, 3, 1)).reshape(-1, outs)
             more = rounded_to_bf16(more) if more is not None and epilogue is not None and epilogue.rounds else more
-            packed.multiply_shared(rows, result.reshape(-1, outs), epilogue, more)
+            share_call(packed.call_alone(rows, result.reshape(-1, outs), epilogue, more), flops)
             if epilogue is not None and epilogue.change is not None:
                 epilogue.change(result)
             return result.transpose(0, 3, 1, 2)
 
-        joins = Joins(with_epilogue=kernel if epilogue is None else None, bias_axis=1)
+        def calls(data: np.ndarray, _: np.ndarray | None = None, *, out: np.ndarray, spare: np.ndarray) -> Calls:
+            rows = spare.view(np.float32).reshape(-1, packed.depth)
+            target, change = out.reshape(-1, outs), None if epilogue is None else epilogue.change
+            return [
+                Call(_cut, (data, rows, high, broad, down, across), len(rows)),
+                packed.call_alone(rows, target, epilogue, None),
+                *(() if change is None else change.calls(target)),
+            ]
+
+        last = in_calls(
+            packed.name,
+            calls,
+            (batch, high, broad, outs),
+            np.float32,
+            flops,
+            flops=flops,
+            packing=Packing((1,), packed.nbytes),
+            spare_bytes=4 * batch * high * broad * packed.depth,
+        )
+        has_calls = epilogue is None or not epilogue.residual
+        joins = Joins(
+            with_epilogue=kernel if epilogue is None else None, bias_axis=1, channels_last=last if has_calls else None
+        )
         return Kernel(call, packed.name, flops=flops, packing=Packing((1,), packed.nbytes), joins=joins)
 
     return kernel()
+
+
+@compiled
+def _cut(
+    data: np.ndarray, rows: np.ndarray, high: int, broad: int, down: int, across: int, first: int, last: int
+) -> None:
+    """Fill the rows from ``first`` to ``last`` with the windows of images, ``down`` by ``across`` of each channel."""
+    for n in range(first, last):
+        line, x = divmod(n, broad)
+        image, y = divmod(line, high)
+        row, place = rows[n], 0
+        for channel in range(data.shape[1]):
+            for i in range(down):
+                seen = data[image, channel, y * down + i]
+                for j in range(across):
+                    row[place + j] = seen[x * across + j]
+                place += across

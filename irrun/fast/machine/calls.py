@@ -19,6 +19,7 @@ _NOTHING: Final = Packing()
 def in_calls(
     name: str, calls: Callable[..., Calls], shape: tuple[int, ...], dtype: Any, work: int, *, flops: int = 0,
     packing: Packing = _NOTHING, spare_bytes: int = 0, with_epilogue: Callable[[Epilogue], Kernel] | None = None,
+    reads_view: Callable[[int, np.ndarray], bool] | None = None,
 ) -> Kernel:  # fmt: skip
     """Return the kernel that does calls to fill an array of this shape and dtype.
 
@@ -34,5 +35,5 @@ def in_calls(
             InTurn(made, work)()
         return whole
 
-    joins = Joins(calls=calls, spare_bytes=spare_bytes, with_epilogue=with_epilogue)
+    joins = Joins(calls=calls, spare_bytes=spare_bytes, with_epilogue=with_epilogue, reads_view=reads_view)
     return Kernel(call, name, out="whole", flops=flops, packing=packing, joins=joins)

@@ -16,7 +16,7 @@ from irrun.fast.machine.structures import DATA
 
 __all__ = [
     "add_to", "address_of", "bytes_at", "data_address", "exchange", "floats_at", "halves_at", "lent", "longs_at",
-    "look_at", "lower", "pause", "row_at", "words_at",
+    "look_at", "lower", "pause", "row_at", "ticks", "words_at",
 ]  # fmt: skip
 
 _I64: Final = ir.IntType(64)
@@ -117,6 +117,18 @@ def _look(context: Any, address: Any) -> Any:
 
 
 look_at: Final = cast(Callable[[int], int], emitted(_look))
+
+
+def _ticks(context: Any) -> Any:
+    """Return the time in units of the processor, or 0 where programs may not read it."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
+        return called(builder, "llvm.readcyclecounter", _I64) if architecture() == "x86_64" else ir.Constant(_I64, 0)
+
+    return types.int64(), generate
+
+
+ticks: Final = cast(Callable[[], int], emitted(_ticks))
 
 
 _PAUSES: Final = {"x86_64": ("llvm.x86.sse2.pause", ()), "aarch64": ("llvm.aarch64.hint", (1,))}

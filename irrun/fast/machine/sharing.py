@@ -21,12 +21,12 @@ from irrun.fast.functions import contracted
 from irrun.fast.machine.entries import FAILED, MAX_ARGUMENT_BYTES
 from irrun.fast.machine.late import emitted, ir, types
 from irrun.fast.machine.machine_code import MachineCode
-from irrun.fast.machine.memory import add_to, address_of, data_address, exchange, look_at, lower, pause
+from irrun.fast.machine.memory import add_to, address_of, data_address, exchange, look_at, lower, pause, ticks
 from irrun.fast.machine.processor import ROWS, compiled
 from irrun.kernels.threads import idle, posted, running, shared, threads, wake
 from irrun.opdef import Call, Calls
 
-__all__ = ["InBlocks", "InTurn", "share", "share_call"]
+__all__ = ["InTurn", "in_blocks", "share", "share_call", "side_by_side"]
 
 _LOOKS_BEFORE_SLEEP: Final = 1 << 14
 """How often a thread looks for a call before it sleeps, if no large model runs: some 0.3 ms."""
@@ -77,19 +77,19 @@ def share_call(call: Call, work: int) -> None:
     share(call.function, call.size, work, *call.arguments, unit=call.unit)
 
 
-class InBlocks:
-    """Calls of machine code, which are done in turn for blocks of at most ``most`` rows, as often as this is called.
+def in_blocks(calls: Calls, count: int, most: int) -> Call:
+    """Return the call that does calls in turn for blocks of at most ``most`` of ``count`` rows.
 
-    The threads share the rows. The blocks of a thread are of nearly the same size. ``work`` is that of all calls. The
-    memory of the calls lives as long as this object is called. Raises MemoryError.
+    The threads share the rows. The blocks of a thread are of nearly the same size.
     """
+    return Call(_do_calls, (*_prepared(calls), most), count, ROWS, 1)
 
-    def __init__(self, calls: Calls, work: int, most: int) -> None:
-        self._work, self._most = work, most
-        self._table, self._prepared = _prepared(calls)
 
-    def __call__(self, count: int) -> None:
-        share(_do_calls, count, self._work, self._table, self._most)
+def side_by_side(groups: Sequence[Calls]) -> Call:
+    """Return the call that does groups of equally many calls. The threads share the groups."""
+    return Call(
+        _do_groups, (*_prepared([call for group in groups for call in group]), len(groups[0])), len(groups), 1, 1
+    )
 
 
 class InTurn:
@@ -100,17 +100,18 @@ class InTurn:
     """
 
     def __init__(self, calls: Calls, work: int) -> None:
-        self._work = work
+        self._work, self._each = work, max(call.each for call in calls)
         self._table, self._prepared = _prepared(calls)
+        self.ticks = np.zeros(len(calls), np.int64)
+        """How long each call has taken in the last run, in units of the processor (see ``memory.ticks``)."""
 
     def replace(self, first: int, calls: Calls) -> None:
         """Do other calls in place of those from number ``first`` on."""
         _prepare(calls, self._table[first:], self._prepared[first:])
 
     def __call__(self) -> None:
-        most = int(self._table[:, _EACH].max()) * threads()
-        taken = np.zeros((len(self._table), most + 1), np.int64)
-        share(_do_in_turn, threads(), self._work, self._table, taken, threads(), _YIELD)
+        taken = np.zeros((len(self._table), self._each * threads() + 1), np.int64)
+        share(_do_in_turn, threads(), self._work, self._table, taken, self.ticks, threads(), _YIELD)
 
 
 def _prepared(calls: Calls) -> tuple[np.ndarray, np.ndarray]:
@@ -129,8 +130,8 @@ def _prepare(calls: Calls, table: np.ndarray, prepared: np.ndarray) -> None:
 
 
 @compiled
-def _do_calls(table: np.ndarray, most: int, first: int, last: int) -> int:
-    """Do the calls for the rows from ``first`` to ``last``, a block at a time."""
+def _do_calls(table: np.ndarray, prepared: np.ndarray, most: int, first: int, last: int) -> int:
+    """Do the calls for the rows from ``first`` to ``last``, a block at a time. The table points to ``prepared``."""
     blocks = (last - first + most - 1) // most
     size = ((last - first + blocks - 1) // blocks + ROWS - 1) // ROWS * ROWS
     least = 0
@@ -141,13 +142,25 @@ def _do_calls(table: np.ndarray, most: int, first: int, last: int) -> int:
 
 
 @compiled
-def _do_in_turn(table: np.ndarray, taken: np.ndarray, workers: int, yields: int, worker: int, end: int) -> int:
+def _do_groups(table: np.ndarray, prepared: np.ndarray, each: int, first: int, last: int) -> int:
+    """Do the calls of the groups from ``first`` to ``last`` in turn. The table points to ``prepared``."""
+    least = 0
+    for n in range(first * each, last * each):
+        least = min(least, _run_at(table[n, 0], table[n, 1], 0, table[n, 2]))
+    return least
+
+
+@compiled
+def _do_in_turn(
+    table: np.ndarray, taken: np.ndarray, spent: np.ndarray, workers: int, yields: int, worker: int, end: int
+) -> int:
     """Do pieces of each call in turn, those of this worker first, until all of it is done.
 
     ``taken`` has a number for each piece, 0 until a worker takes it, and then the number of pieces that are done. A
-    worker takes the same pieces of each call, because its caches hold what the calls before left there.
+    worker takes the same pieces of each call, because its caches hold what the calls before left there. The first one
+    writes how long each call takes to ``spent``.
     """
-    least = _ABOVE_ALL_RESULTS
+    least, begin = _ABOVE_ALL_RESULTS, ticks()
     for n in range(len(table)):
         count, unit = table[n, 2], table[n, 3]
         units = (count + unit - 1) // unit
@@ -164,6 +177,9 @@ def _do_in_turn(table: np.ndarray, taken: np.ndarray, workers: int, yields: int,
         while look_at(done) < pieces:
             turns += 1
             wait(turns, yields)
+        if worker == 0:
+            now = ticks()
+            spent[n], begin = now - begin, now
     return least
 
 

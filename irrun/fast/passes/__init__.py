@@ -12,9 +12,10 @@ from irrun.fast.passes.parts import absorb_concats
 from irrun.fast.passes.row_groups import join_rows
 from irrun.fast.passes.tokens import join_tokens
 from irrun.fast.passes.turns import gather_calls, join_turns
+from irrun.fast.passes.views import append_views
 from irrun.planning.flow import Context, Flow
 
-__all__ = ["PASSES", "join"]
+__all__ = ["PASSES", "join", "join_turns"]
 
 PASSES: Final[tuple[Callable[[Flow, Context], Flow], ...]] = (
     absorb_concats,
@@ -23,9 +24,9 @@ PASSES: Final[tuple[Callable[[Flow, Context], Flow], ...]] = (
     absorb_followers,
     chain_kernels,
     join_sequences,
+    append_views,
     gather_calls,
     join_rows,
-    join_turns,
 )
 """The passes in their order. ``docs/compiled-kernels.md`` quotes this table."""
 

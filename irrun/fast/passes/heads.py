@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from irrun.kernels.attention import FEW_QUERIES
-from irrun.opdef import Joins
+from irrun.opdef import Calls
 from irrun.planning.flow import Context, Flow, is_static
 from irrun.planning.steps import Step
 
@@ -60,13 +60,22 @@ def _joined(steps: list[Step], context: Context) -> Step:
     given, shape = (context.values[step.writes[0]].shape.static for step in (first, last))
     assert given is not None
     assert shape is not None
-    (batch, heads, rows, width), target, call = given, shape, first.kernel.call
+    (batch, heads, rows, width), target, (call, joins) = given, shape, (first.kernel.call, first.kernel.joins)
+    calls_of = joins.calls
+
+    def placed(whole: np.ndarray) -> np.ndarray:
+        return whole.reshape(batch, rows, heads, width).swapaxes(1, 2)
 
     def by_rows(*arrays: Any, out: np.ndarray | None = None) -> np.ndarray:
         whole = np.empty(target, np.float32) if out is None else out
-        call(*arrays, out=whole.reshape(batch, rows, heads, width).swapaxes(1, 2))
+        call(*arrays, out=placed(whole))
         return whole
 
-    kernel = replace(first.kernel, call=by_rows, out="whole", joins=Joins())
+    def calls(*arrays: Any, out: np.ndarray, spare: np.ndarray) -> Calls:
+        assert calls_of is not None
+        return calls_of(*arrays, out=placed(out), spare=spare)
+
+    joins = replace(joins, calls=None if calls_of is None else calls, by_heads=False)
+    kernel = replace(first.kernel, call=by_rows, out="whole", joins=joins)
     layers = tuple(layer for step in steps for layer in step.layers)
     return replace(last, kernel=kernel, reads=first.reads, layers=layers, dynamic=False, own_inputs=False)

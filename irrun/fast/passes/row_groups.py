@@ -10,19 +10,18 @@ With few rows, such as that of a token, threads share the columns of each produc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import prod
-from threading import local
 from typing import Any, Final
 
 import numpy as np
 
 from irrun.kernels.blocks import BLOCK_BYTES, blocks, each_block, placed, scratch
-from irrun.opdef import FEW_ROWS, Calls, Index, Joins, Kernel, Packing, Value
+from irrun.opdef import FEW_ROWS, Call, Calls, Index, Joins, Kernel, Packing, Value
 from irrun.planning.flow import Context, Flow
 from irrun.planning.steps import Step
 
-__all__ = ["join_rows"]
+__all__ = ["alone", "join_rows"]
 
 _MAX_BLOCK_ROWS: Final = 192
 """Rows of a block whose intermediate values take more than ``BLOCK_BYTES``: each block reads all constant matrices
@@ -32,8 +31,7 @@ _MIN_SHARED_ROWS: Final = 48
 _MAX_SHARED_BYTES: Final = 1 << 24
 """The most bytes of an intermediate value, if all steps are machine code. It is shared by the threads, and the part of
 it that a thread computes at a time stays in the cache."""
-_MOST_PLACES: Final = 4
-"""Places of a block whose calls stay prepared. Memory of values that are not needed any more is taken in turn."""
+_F32: Final = np.dtype(np.float32)
 _FIRST_SCRATCH: Final = 3
 """The first number of scratch memory that kernels do not use (see ``irrun.kernels.blocks``)."""
 
@@ -46,10 +44,16 @@ def join_rows(flow: Flow, context: Context) -> Flow:
     rows = [_rows(step, context.values) for step in flow.steps]
     while True:
         groups = _Groups(flow, rows)
-        dropped = groups.too_small()
+        dropped = groups.too_small(context.values)
         if not dropped:
             return groups.joined(context.values)
         rows = [0 if position in dropped else count for position, count in enumerate(rows)]
+
+
+def alone(step: Step, values: Sequence[Value]) -> Step:
+    """Return the step of a group of one element-wise step, if it has calls for its rows; else the step itself."""
+    has_calls = _rows(step, values) > 0 and _native(step, values) is not None
+    return _joined([step], step.writes, values) if has_calls else step
 
 
 class _Groups:
@@ -97,12 +101,17 @@ class _Groups:
         before = min((self.at[position] for position in readers - group), default=flow.end)
         return max((position for position in group if after < position < before), default=None)
 
-    def too_small(self) -> set[int]:
-        """Return the members of groups that are not worth a step."""
+    def too_small(self, values: Sequence[Value]) -> set[int]:
+        """Return the members of groups that are not worth a step: a group without numpy is, if it gains calls."""
         small: set[int] = set()
         for group in self.group.values():
-            kernels = [self.flow.steps[position].kernel for position in group]
-            kernels = [kernel for kernel in kernels if kernel.joins.row_calls and kernel.out != "elementwise"]
+            steps = [self.flow.steps[position] for position in group]
+            kernels = [
+                step.kernel for step in steps if step.kernel.joins.row_calls and step.kernel.out != "elementwise"
+            ]
+            gains_calls = len(steps) > 1 or not kernels or kernels[0].joins.calls is None
+            if kernels and gains_calls and all(_native(step, values) is not None for step in steps):
+                continue
             is_alone = len(kernels) < 2 and self.rows[min(group)] >= FEW_ROWS
             if is_alone or not any(kernel.flops for kernel in kernels):
                 small |= group
@@ -214,10 +223,8 @@ def _joined(members: Sequence[Step], outputs: Sequence[int], values: Sequence[Va
         sum(step.kernel.flops for step in members),
     )
     packing = Packing(tuple(range(len(operands), len(reads))), sum(step.kernel.packing.bytes for step in members))
-    rows = prod(group.shapes[0][:-1])
-    joins = Joins(calls=group.in_turn, spare_bytes=_placed(rows, widths)[1]) if rows < FEW_ROWS else Joins()
     name = "by rows" if len(members) > 1 else members[0].kernel.algorithm
-    kernel = Kernel(group.call, name, out="whole", flops=group.flops, packing=packing, joins=joins)
+    kernel = Kernel(group.call, name, out="whole", flops=group.flops, packing=packing, joins=group.joins())
     layers = tuple(layer for step in members for layer in step.layers)
     return replace(
         members[-1],
@@ -241,91 +248,82 @@ class _Group:
     widths: tuple[int, ...]
     """The columns of each register of scratch memory."""
     flops: int
-    kept: local = field(default_factory=local, compare=False)
-    """Of each thread, ``places``: the prepared calls of the last blocks by their places, the addresses of all
-    registers."""
 
     def call(self, *arrays: np.ndarray, out: Any = None) -> Any:
-        """The kernel of the group. Inputs after the operands are matrices that its members hold packed."""
+        """The kernel of the group. Inputs after the operands are matrices that its members hold packed.
+
+        Each thread computes all members on some blocks of rows.
+        """
         if out is None:
             wholes = [np.empty(shape, np.float32) for shape in self.shapes]
         else:
             wholes = [out] if len(self.shapes) == 1 else list(out)
-        inputs = [np.ascontiguousarray(array) for array in arrays[: len(self.operands)]]
-        results = [whole.reshape(-1, whole.shape[-1]) for whole in wholes]
-        if not all(member.rows is not None for member in self.program):
-            self.compute(inputs, results)
-        else:
-            self.share(inputs, results)
+        inputs, results = self.rows(arrays, wholes)
+
+        def fill(index: Index) -> None:
+            rows = index[0].stop - index[0].start
+            inner = [scratch(_FIRST_SCRATCH + n, _F32, rows, width) for n, width in enumerate(self.widths)]
+            registers = self.registers(inputs, inner, results, index[0])
+            for member in self.program:
+                member.compute(registers)
+
+        block_bytes = max(BLOCK_BYTES, _MAX_BLOCK_ROWS * self.row_bytes)
+        least = _MIN_SHARED_ROWS * self.row_bytes
+        each_block(fill, (len(results[0]),), self.row_bytes, block_bytes, work=self.flops, least=least)
         return wholes[0] if len(wholes) == 1 else tuple(wholes)
+
+    def joins(self) -> Joins:
+        """Return the calls of the group, if all of its members have calls."""
+        if not all(member.rows is not None for member in self.program):
+            return Joins()
+        most = max(rows.stop - rows.start for rows in self.parts())
+        return Joins(calls=self.calls, spare_bytes=_placed(most, self.widths)[1])
+
+    def calls(self, *arrays: np.ndarray, out: Any, spare: np.ndarray) -> Calls:
+        """Return the calls that fill ``out``: see ``Joins.calls``."""
+        from irrun.fast.machine.sharing import in_blocks
+
+        inputs, results = self.rows(arrays, [out] if len(self.shapes) == 1 else list(out))
+        made: list[Call] = []
+        for rows in self.parts():
+            high = rows.stop - rows.start
+            inner = [
+                spare[begin : begin + 4 * high * width].view(_F32).reshape(high, width)
+                for begin, width in zip(_placed(high, self.widths)[0], self.widths)
+            ]
+            registers = self.registers(inputs, inner, results, rows)
+            own = [call for member in self.program for call in member.calls(registers)]
+            made += own if len(results[0]) < FEW_ROWS else [in_blocks(own, high, self.most)]
+        return made
+
+    def rows(
+        self, arrays: Sequence[np.ndarray], wholes: Sequence[np.ndarray]
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Return inputs and outputs as matrices, whose rows are contiguous."""
+        inputs = [np.ascontiguousarray(array) for array in arrays[: len(self.operands)]]
+        return inputs, [whole.reshape(-1, whole.shape[-1]) for whole in wholes]
 
     @property
     def row_bytes(self) -> int:
         """The bytes of a row of the widest register."""
-        return max(*(shape[-1] for shape in self.shapes), *self.widths, 0) * np.dtype(np.float32).itemsize
+        return max(*(shape[-1] for shape in self.shapes), *self.widths, 0) * _F32.itemsize
 
-    def in_turn(self, *arrays: np.ndarray, out: Any, spare: np.ndarray) -> Calls:
-        """Return the calls of machine code for all rows, which are few: see ``Joins.calls``."""
-        wholes = [out] if len(self.shapes) == 1 else list(out)
-        results = [whole.reshape(-1, whole.shape[-1]) for whole in wholes]
-        inputs = [operand.of_block(array, slice(None)) for operand, array in zip(self.operands, arrays)]
-        rows = len(results[0])
-        scratch = [
-            spare[begin : begin + 4 * rows * width].view(np.float32).reshape(rows, width)
-            for begin, width in zip(_placed(rows, self.widths)[0], self.widths)
-        ]
-        return self.calls([*inputs, *scratch, *results])
+    @property
+    def most(self) -> int:
+        """The most rows of a block."""
+        return max(BLOCK_BYTES // self.row_bytes, _MAX_BLOCK_ROWS)
 
-    def calls(self, registers: Sequence[np.ndarray]) -> Calls:
-        """Return the calls of machine code that compute a block."""
-        return [call for member in self.program for call in member.calls(registers)]
+    def parts(self) -> list[slice]:
+        """Return the rows whose intermediate values are in memory together, for each part of the calls."""
+        most_bytes = max(_MAX_SHARED_BYTES, _MAX_BLOCK_ROWS * self.row_bytes)
+        return [rows for (rows,) in blocks((prod(self.shapes[0][:-1]),), self.row_bytes, most_bytes)]
 
-    def share(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
-        """Have the threads share the machine code of all members.
-
-        The calls of a block are prepared again only if it lies elsewhere than the last ones.
-        """
-        from irrun.fast.machine.memory import data_address
-        from irrun.fast.machine.sharing import InBlocks
-
-        count, row_bytes = len(results[0]), self.row_bytes
-        most = max(BLOCK_BYTES // row_bytes, _MAX_BLOCK_ROWS)
-        for (rows,) in blocks((count,), row_bytes, max(_MAX_SHARED_BYTES, _MAX_BLOCK_ROWS * row_bytes)):
-            high = rows.stop - rows.start
-            memory = (*inputs, *self.scratch(high), *results)
-            place = rows.start, high, *map(data_address, memory)
-            known = self.kept.__dict__.setdefault("places", {})
-            if place not in known:
-                calls = self.calls(self.registers(inputs, results, rows))
-                while len(known) >= _MOST_PLACES:
-                    del known[next(iter(known))]
-                known[place] = InBlocks(calls, self.flops * high // count, most)
-            known[place](high)
-
-    def compute(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> None:
-        """Have each thread compute all members on some blocks of rows."""
-
-        def fill(index: Index) -> None:
-            registers = self.registers(inputs, results, index[0])
-            for member in self.program:
-                member.compute(registers)
-
-        count, row_bytes = len(results[0]), self.row_bytes
-        block_bytes = max(BLOCK_BYTES, _MAX_BLOCK_ROWS * row_bytes)
-        each_block(fill, (count,), row_bytes, block_bytes, work=self.flops, least=_MIN_SHARED_ROWS * row_bytes)
-
-    def registers(self, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray], rows: slice) -> list[np.ndarray]:
-        """Return the registers of a block of rows."""
-        high = rows.stop - rows.start
-        return [
-            *(operand.of_block(array, rows) for operand, array in zip(self.operands, inputs)),
-            *self.scratch(high),
-            *(result[rows] for result in results),
-        ]
-
-    def scratch(self, rows: int) -> list[np.ndarray]:
-        """Return the registers of scratch memory for so many rows."""
-        return [scratch(_FIRST_SCRATCH + n, np.dtype(np.float32), rows, width) for n, width in enumerate(self.widths)]
+    def registers(
+        self, inputs: Sequence[np.ndarray], inner: Sequence[np.ndarray], results: Sequence[np.ndarray], rows: slice
+    ) -> list[np.ndarray]:
+        """Return the registers of a block of rows: inputs, ``inner`` scratch memory for these rows, and results."""
+        given = [operand.of_block(array, rows) for operand, array in zip(self.operands, inputs)]
+        return [*given, *inner, *(result[rows] for result in results)]
 
 
 def _placed(rows: int, widths: Sequence[int]) -> tuple[list[int], int]:
@@ -371,13 +369,17 @@ def _program(
 
 
 def _native(step: Step, values: Sequence[Value]) -> Callable[..., Calls] | None:
-    """Return ``Joins.row_calls`` of a step, or the same for a sum or product of two inputs.
+    """Return ``Joins.row_calls`` of a step, or the same for limits, or a sum or product of two inputs.
 
     The rows of one of the factors of a product may be a single number.
     """
     joins, formula = step.kernel.joins, step.kernel.joins.formula
-    if joins.row_calls is not None or formula is None or formula[0] not in ("add", "multiply"):
+    if joins.row_calls is not None or formula is None or formula[0] not in ("add", "multiply", "clamp"):
         return joins.row_calls
+    if formula[0] == "clamp":
+        from irrun.fast.arithmetic import clamped
+
+        return lambda x, *_, out: clamped(x, out, *formula[1:])
     columns = [*(values[step.writes[0]].shape.static or ())][-1:]
     widths = [[*(values[slot].shape.static or ())][-1:] for slot in step.reads]
     first_is_factor, second_is_factor = (prod(width) == 1 for width in widths)

@@ -5,30 +5,32 @@ A layer of a network in integers takes some microseconds, and Python between two
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import accumulate, groupby
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from itertools import groupby
 from math import prod
-from threading import local
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
-from irrun.kernels.blocks import placed, scratch
-from irrun.opdef import Begin, Calls, Kernel, Packing, Together, Value, Variables
-from irrun.planning.failures import blamed
+from irrun.fast.passes.calling import Member, Place, Turns, bytes_of
+from irrun.fast.passes.row_groups import alone
+from irrun.fast.passes.views import View, may_view, views_in
+from irrun.kernels.blocks import placed
+from irrun.model import Layer
+from irrun.opdef import Joins, Kernel, Packing, Value
 from irrun.planning.flow import Context, Flow
+from irrun.planning.layout import Moving
 from irrun.planning.steps import Step
 
 __all__ = ["gather_calls", "join_turns"]
 
-_MAX_BETWEEN_BYTES: Final = 1 << 23
-"""The most bytes of the values between the steps, which a thread keeps: they stay in the third-level cache. Calls with
-larger values take so long that Python between them does not matter."""
-_SMALL_BETWEEN_BYTES: Final = 1 << 20
-"""The same for steps that are not short. Python between them does not matter, and this memory adds to that of a run."""
-_MAX_SHORT_WORK: Final = 1 << 28
-"""The most multiplications and additions of a short step: it takes half a millisecond."""
+_MAX_BETWEEN_BYTES: Final = 1 << 25
+"""The most bytes of the values between the steps, which a thread keeps. Calls with larger values take so long that
+Python between them does not matter."""
+_MAX_WORK: Final = 1 << 37
+"""The most multiplications and additions of several steps: between steps, a run can be interrupted, and looks at its
+deadline. A core takes some tenths of a second for them with tiles, and some seconds with AVX2."""
 _SMALL_BYTES: Final = 1 << 14
 """The most bytes of a value that is made earlier than it has to be: others would stay in memory for longer."""
 _COPIED_BYTES: Final = 1 << 17
@@ -55,22 +57,68 @@ def join_turns(flow: Flow, context: Context) -> Flow:
 
     A step alone is joined with itself: then, a run does not prepare its calls again.
     """
-    flow = gather_calls(flow, context)  # again, because groups of rows have calls now
+    flow = gather_calls(_with_calls(flow, context), context)
+    views = views_in(flow, context)
+
+    def joins(position: int) -> bool:
+        step = flow.steps[position]
+        is_static = all(context.values[slot].shape.is_static for slot in step.writes)
+        return position in views or (_has_calls(step) and is_static)
+
     steps: list[Step] = []
-    runs = groupby(enumerate(flow.steps), lambda numbered: _may_join(flow, numbered[1]))
-    for has_calls, run in runs:
-        members = dict(run)
-        steps += _all_joined(flow, members, context) if has_calls else members.values()
+    for may_join, positions in groupby(range(flow.end), joins):
+        run = [*positions]
+        steps += _all_joined(flow, run, views, context) if may_join else [flow.steps[n] for n in run]
     return flow.replaced(steps)
 
 
-def _all_joined(flow: Flow, members: Mapping[int, Step], context: Context) -> list[Step]:
-    """Return one step for the members, or several if the values between them are large."""
-    joined, half = _joined(flow, members, context), len(members) // 2
+def _with_calls(flow: Flow, context: Context) -> Flow:
+    """Return the flow in which copies of runs, and element-wise steps for which there is machine code, have calls."""
+    from irrun.fast.copying import copied_in_calls, turned_in_calls
+
+    steps: list[Step] = []
+    for step in flow.steps:
+        kernel, value = step.kernel, context.values[step.writes[0]] if step.writes else None
+        if value is not None and kernel.out == "elementwise":
+            step = alone(step, context.values)
+        elif value is not None and isinstance(step.op, Moving) and step.op.order and kernel.out == "whole":
+            step = replace(
+                step, kernel=turned_in_calls(kernel, value.shape.static or (), value.type.dtype, step.op.first)
+            )
+        elif value is not None:
+            step = replace(step, kernel=copied_in_calls(kernel, value.type.dtype))
+        steps.append(step)
+    return flow.replaced(steps)
+
+
+def _all_joined(flow: Flow, run: Sequence[int], views: Mapping[int, View], context: Context) -> list[Step]:
+    """Return one step for the steps at these positions, or several if the values between them are large.
+
+    Behind it are the steps that give views which others read.
+    """
+    inner, after = _parted(flow, run, views)
+    calls = [position for position in inner if position not in views]
+    if not calls:
+        return [flow.steps[position] for position in run]
+    joined = _joined(flow, inner, after, views, context)
     if joined is not None:
-        return [joined]
-    parts = [*members.items()][:half], [*members.items()][half:]
-    return [step for part in parts for step in _all_joined(flow, dict(part), context)]
+        return [joined, *(flow.steps[position] for position in after)]
+    half = run.index(calls[len(calls) // 2])
+    while half and run[half - 1] in views:  # views are next to what reads them
+        half -= 1
+    half = half or run.index(calls[0]) + 1
+    return [step for part in (run[:half], run[half:]) for step in _all_joined(flow, part, views, context)]
+
+
+def _parted(flow: Flow, run: Sequence[int], views: Mapping[int, View]) -> tuple[list[int], list[int]]:
+    """Return the positions of steps to join, and of the views among them that other steps read, which may be both."""
+    members, inner, after = {*run}, {position for position in run if position not in views}, set[int]()
+    for position in reversed(run):
+        if position in views:
+            readers = {reader for slot in flow.steps[position].writes for reader in flow.readers.get(slot, ())}
+            inner |= {position} if readers & inner else set()
+            after |= {position} if readers - members or readers & after or not readers else set()
+    return sorted(inner), sorted(after)
 
 
 def _has_calls(step: Step) -> bool:
@@ -82,29 +130,39 @@ def _is_small(step: Step, values: Sequence[Value]) -> bool:
     if not step.op.pure or step.needed or len(step.writes) != 1:
         return False
     type, shape = values[step.writes[0]].type, values[step.writes[0]].shape
-    return _bytes_made(step, values) <= _SMALL_BYTES if shape.is_static else type.kind == "boolean" or type.is_integer
-
-
-def _may_join(flow: Flow, step: Step) -> bool:
-    """Return whether a step has calls, and no element-wise step changes its tiles as soon as they are ready."""
-    reader = None if step.kernel.out != "tiles" else flow.only_reader(step.writes[0])
-    return _has_calls(step) and (reader is None or flow.steps[reader].kernel.out != "elementwise")
+    return (
+        bytes_of(step.writes, values) <= _SMALL_BYTES if shape.is_static else type.kind == "boolean" or type.is_integer
+    )
 
 
 def _passes(step: Step, other: Step) -> bool:
-    """Return whether a step may come before another one, which has calls."""
-    return _has_calls(other) and not {*other.writes} & {*step.reads}
+    """Return whether a step may come before another one, which has calls or may return a view."""
+    return (_has_calls(other) or may_view(other)) and not {*other.writes} & {*step.reads}
 
 
-def _joined(flow: Flow, members: Mapping[int, Step], context: Context) -> Step | None:
-    """Return one step for the members, which have these positions, or None if much is between several of them."""
-    values, programs = context.values, [_Member.of(step) for step in members.values()]
+def _joined(
+    flow: Flow, inner: Sequence[int], after: Sequence[int], views: Mapping[int, View], context: Context
+) -> Step | None:
+    """Return one step for the steps at the positions ``inner``, or None if much is between several of them.
+
+    The views ``after`` are steps behind it.
+    """
+    members = {position: flow.steps[position] for position in inner if position not in views}
+    seen = [views[position] for position in inner if position in views]
+    values, own = context.values, {*inner} - {*after}
+    of_members = _layers(flow, inner, own, views)
+    programs = [Member.of(step, layers, values) for step, layers in zip(members.values(), of_members)]
     made = {slot: n for n, member in enumerate(programs) for slot in member.writes}
-    last = {slot: n for n, member in enumerate(programs) for slot in member.slots}
+    roots: dict[int, int] = {}
+    """The value of which each view is one."""
+    for view in seen:
+        source = view.step.reads[0]
+        roots |= dict.fromkeys(view.step.writes, roots.get(source, source))
+    last = {roots.get(slot, slot): n for n, member in enumerate(programs) for slot in member.slots}
     constants = {slot: context.constants[slot] for slot in last if slot in context.constants}
     held = {slot: array for slot, array in constants.items() if array.flags.c_contiguous and array.flags.aligned}
     reads = tuple(slot for slot in last if slot not in made and slot not in held)
-    writes = [slot for slot in made if not members.keys() >= {*flow.readers.get(slot, (flow.end,))}]
+    writes = [slot for slot in made if not own >= {*flow.readers.get(slot, (flow.end,))}]
     known = {
         slot: (shape, values[slot].type.dtype) for slot in last if (shape := values[slot].shape.static) is not None
     }
@@ -121,16 +179,15 @@ def _joined(flow: Flow, members: Mapping[int, Step], context: Context) -> Step |
     found, size = placed([lives[n] for n in order])
     places = [place for _, place in sorted(zip(order, found))]
     flops = sum(step.kernel.flops for step in members.values())
-    is_short = flops <= _MAX_SHORT_WORK * len(members)
-    if size > (_MAX_BETWEEN_BYTES if is_short else _SMALL_BETWEEN_BYTES) and len(members) > 1:
+    if (size > _MAX_BETWEEN_BYTES or flops > _MAX_WORK) and len(members) > 1:
         return None
-    memory = {slot: _Place(place, *known[slot]) for slot, place in zip(between, places)}
+    memory = {slot: Place(place, *known[slot]) for slot, place in zip(between, places)}
     bytes = np.dtype(np.uint8)
-    spare = [_Place(place, (live[0],), bytes) for place, live in zip(places[len(between) :], lives[len(between) :])]
+    spare = [Place(place, (live[0],), bytes) for place, live in zip(places[len(between) :], lives[len(between) :])]
     wholes = tuple(known[slot] for slot in writes)
-    work = flops + sum(_bytes_made(step, values) for step in members.values())
+    work = flops + sum(bytes_of(step.writes, values) for step in members.values())
     unknown = frozenset(last.keys() - known.keys())
-    turns = _Turns(programs, held, reads, unknown, tuple(writes), wholes, memory, spare, size, work)
+    turns = Turns(programs, seen, roots, held, reads, unknown, tuple(writes), wholes, memory, spare, size, work)
     packed = [step.reads[n] for step in members.values() for n in step.kernel.packing.inputs]
     behind = len(reads) + len(held)
     positions = tuple(range(behind, behind + len(packed)))
@@ -139,6 +196,7 @@ def _joined(flow: Flow, members: Mapping[int, Step], context: Context) -> Step |
         "compiled in turn" if len(programs) > 1 else programs[0].step.kernel.algorithm,
         out="whole",
         flops=flops,
+        joins=Joins(spare_bytes=size),
         packing=Packing(positions, sum(step.kernel.packing.bytes for step in members.values())),
     )
     return replace(
@@ -147,245 +205,20 @@ def _joined(flow: Flow, members: Mapping[int, Step], context: Context) -> Step |
         reads=reads,
         holds=(*held, *packed),
         writes=tuple(writes),
-        layers=tuple(layer for step in members.values() for layer in step.layers),
+        layers=tuple({id(layer): layer for program in programs for layer in program.layers}.values()),
         needed={name: value for step in members.values() for name, value in step.needed.items()},
         grows=tuple(pair for step in members.values() for pair in step.grows),
         dynamic=False,
         own_inputs=False,
+        parts=turns.parts if len(programs) > 1 else None,
     )
 
 
-def _bytes_made(step: Step, values: Sequence[Value]) -> int:
-    shapes = [(values[slot].shape.static, values[slot].type.dtype.itemsize) for slot in step.writes]
-    return sum(prod(shape) * size for shape, size in shapes if shape is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Member:
-    """A step, and the slots that it reads, with -1 for what its kernel holds."""
-
-    step: Step
-    reads: tuple[int, ...]
-
-    @staticmethod
-    def of(step: Step) -> _Member:
-        held = step.kernel.packing.inputs
-        reads = (-1 if n in held else slot for n, slot in enumerate(step.reads))
-        return _Member(step, tuple(reads))
-
-    @property
-    def writes(self) -> tuple[int, ...]:
-        return self.step.writes
-
-    @property
-    def given(self) -> list[int]:
-        return [slot for slot in self.reads if slot >= 0]
-
-    @property
-    def slots(self) -> list[int]:
-        return [*self.given, *self.writes]
-
-    def calls(self, arrays: Mapping[int, np.ndarray], spare: np.ndarray) -> Calls:
-        """Return the calls for the arrays of the slots."""
-        calls = self.step.kernel.joins.calls
-        assert calls is not None
-        return calls(*self.inputs(arrays), out=self.out(arrays), spare=spare)
-
-    def compute(self, arrays: Mapping[int, np.ndarray], needed: Mapping[str, Any]) -> None:
-        """Fill the arrays of the slots without calls. Raises FailedWithin."""
-        inputs, out = self.inputs(arrays), self.out(arrays)
-        with blamed(self.step, inputs):
-            if self.step.kernel.joins.begin is None:
-                self.step.kernel.call(*inputs, out=out)
-            else:
-                np.copyto(out, self.step.kernel.call(*inputs, **needed))
-
-    def inputs(self, arrays: Mapping[int, np.ndarray]) -> list[np.ndarray | None]:
-        return [None if slot < 0 else arrays[slot] for slot in self.reads]
-
-    def out(self, arrays: Mapping[int, np.ndarray]) -> Any:
-        """Return the array to fill, or several in a tuple."""
-        filled = tuple(arrays[slot] for slot in self.writes)
-        return filled[0] if len(filled) == 1 else filled
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a value begins in scratch memory, its shape and its dtype."""
-
-    begin: int
-    shape: tuple[int, ...]
-    dtype: np.dtype
-
-    def of(self, memory: np.ndarray) -> np.ndarray:
-        end = self.begin + prod(self.shape) * self.dtype.itemsize
-        return memory[self.begin : end].view(self.dtype).reshape(self.shape)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Turns:
-    """Steps in turn, with the slots that they read and fill, the shape and dtype of what they fill, and their work.
-
-    The values between them, copies of small inputs and outputs, and the ``spare`` memory of each are in ``size`` bytes
-    of scratch memory. ``held`` are constants. The calls need not be prepared for where inputs of ``unknown`` shapes
-    are, which ``Joins.begin`` reads.
-    """
-
-    members: Sequence[_Member]
-    held: Mapping[int, np.ndarray]
-    reads: tuple[int, ...]
-    unknown: frozenset[int]
-    writes: tuple[int, ...]
-    wholes: tuple[tuple[tuple[int, ...], np.dtype], ...]
-    between: Mapping[int, _Place]
-    spare: Sequence[_Place]
-    size: int
-    work: int
-    kept: local = field(default_factory=local)
-    """What each thread has ``prepared``."""
-
-    def call(self, *arrays: np.ndarray, out: Any = None, **needed: Any) -> Any:
-        """The kernel."""
-        if out is None:
-            wholes = [np.empty(shape, dtype) for shape, dtype in self.wholes]
-        else:
-            wholes = [out] if len(self.writes) == 1 else list(out)
-        given = {
-            slot: array if slot in self.unknown else np.ascontiguousarray(array)
-            for slot, array in zip(self.reads, arrays)
-        }
-        given |= dict(zip(self.writes, wholes))
-        memory, prepared = scratch(0, np.dtype(np.uint8), self.size), getattr(self.kept, "prepared", None)
-        if prepared is None or not prepared.is_in(memory):
-            prepared = self.kept.prepared = _Prepared(self, memory)
-        if not prepared(given, needed):
-            apart = np.empty(self.size, np.uint8)  # the kernels use scratch memory
-            inner = {slot: place.of(apart) for slot, place in self.between.items() if slot not in given}
-            held = {**self.held, **inner, **given}
-            for member in self.members:
-                member.compute(held, needed)
-        return wholes[0] if len(wholes) == 1 else tuple(wholes)
-
-
-class _Begun(NamedTuple):
-    """What members do in each run before the calls. What they read is the same (``Begin.reads``).
-
-    ``reads`` are these slots for each member, with the arrays that are the same in each run, and ``spare`` their
-    memory, u8 [members, n].
-    """
-
-    begins: Sequence[Begin]
-    reads: Sequence[Sequence[tuple[int, np.ndarray | None]]]
-    spare: np.ndarray
-
-
-class _Prepared:
-    """The calls of steps in turn, with values between them in ``memory``.
-
-    A run prepares the calls of a member again if its arrays are at other addresses than in the run before.
-    """
-
-    def __init__(self, turns: _Turns, memory: np.ndarray) -> None:
-        self.turns, self.memory = turns, memory
-        self.inner = {slot: place.of(memory) for slot, place in turns.between.items()}
-        self.spare = [place.of(memory) for place in turns.spare]
-        self.copied = [slot for slot in turns.reads if slot in self.inner]
-        self.returned = [slot for slot in turns.writes if slot in self.inner]
-        self.lasting = {**turns.held, **self.inner}
-        """The arrays that are the same in each run, by slot."""
-        still = {*self.lasting, *turns.unknown}
-        moving = {n: [slot for slot in member.slots if slot not in still] for n, member in enumerate(turns.members)}
-        self.moving = {n: slots for n, slots in moving.items() if slots}
-        """The slots of members whose arrays may be at other addresses in each run."""
-        self.begun = self._begun()
-        self.together: Together | None = None
-        kernels = [member.step.kernel.joins for member in turns.members]
-        self.faults = [self.spare[n][:8].view(np.int64) for n, joins in enumerate(kernels) if joins.checked]
-        self.addresses: list[list[int]] = []
-        self.first: list[int] = []
-        self.held: list[list[np.ndarray]] = [[] for _ in turns.members]
-        self.in_turn: Any = None
-
-    def is_in(self, memory: np.ndarray) -> bool:
-        return self.memory.__array_interface__["data"] == memory.__array_interface__["data"]
-
-    def __call__(self, given: Mapping[int, np.ndarray], needed: Mapping[str, Any]) -> bool:
-        """Do the calls with the arrays of a run, and return whether the results are right."""
-        from irrun.fast.machine.memory import data_address
-        from irrun.fast.machine.sharing import InTurn
-
-        for slot in self.copied:
-            np.copyto(self.inner[slot], given[slot])
-        begun = self.begin(given, **needed) if self.begun else []
-        if begun is None:
-            return False
-        moving = [[data_address(given[slot]) for slot in slots] for slots in self.moving.values()]
-        if self.in_turn is None:
-            calls = [self.calls(n, given) for n in range(len(self.turns.members))]
-            self.first = [*accumulate((len(own) for own in calls), initial=0)]
-            self.in_turn = InTurn([call for own in calls for call in own], self.turns.work)
-        elif moving != self.addresses:
-            for n, found, before in zip(self.moving, moving, self.addresses):
-                if found != before:
-                    self.in_turn.replace(self.first[n], self.calls(n, given))
-        self.addresses = moving
-        for fault in self.faults:
-            fault[0] = 0
-        self.in_turn()
-        for slot in self.returned:
-            np.copyto(given[slot], self.inner[slot])
-        del begun  # its arrays are read by the calls
-        return not any(fault[0] for fault in self.faults)
-
-    def _begun(self) -> Sequence[_Begun]:
-        """Return what members do before the calls, and give them memory for it."""
-        alike: dict[object, list[int]] = {}
-        for n, member in enumerate(self.turns.members):
-            begin, held = member.step.kernel.joins.begin, self.turns.held
-            if begin is not None:
-                slots = [member.reads[number] for number in begin.reads]
-                same = tuple(held[slot].tobytes() if slot in held else slot for slot in slots)
-                alike.setdefault(same, []).append(n)
-        begun: list[_Begun] = []
-        for numbers in alike.values():
-            joins = [self.turns.members[n].step.kernel.joins for n in numbers]
-            spare = np.zeros((len(numbers), max(one.spare_bytes for one in joins)), np.uint8)
-            for n, own in zip(numbers, spare):
-                self.spare[n] = own
-            reads = [[(slot, self.lasting.get(slot)) for slot in self.turns.members[n].reads] for n in numbers]
-            begun.append(_Begun([one.begin for one in joins if one.begin is not None], reads, spare))
-        return begun
-
-    def begin(self, given: Mapping[int, np.ndarray], *, variables: Variables) -> list[Any] | None:
-        """Do what members do before the calls. Return what has to live as long as these, or None: see ``Begin``."""
-        results: list[Any] = []
-        length = 0 if self.together is None else variables.grow(self.together)
-        for begins, reads, spare in self.begun if length else ():
-            inputs = [given.get(slot) if array is None else array for slot, array in reads[0]]
-            results.append(begins[0].again(*inputs, spare=spare, length=length))
-        if length and None not in results:
-            return results
-        results = []
-        for begins, reads, spare in self.begun:
-            for begin, slots, own in zip(begins, reads, spare):
-                inputs = [given.get(slot) if array is None else array for slot, array in slots]
-                results.append(begin.first(*inputs, spare=own, variables=variables))
-                if results[-1] is None:
-                    return None
-        self.together = variables.together(
-            [id for begun in self.begun for begin in begun.begins for id in begin.variables]
-        )
-        return results
-
-    def arrays(self, n: int, given: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
-        """Return the array of each slot of a member: one that lasts, or else one of this run."""
-        slots = self.turns.members[n].slots
-        return {slot: self.lasting[slot] if slot in self.lasting else given[slot] for slot in slots}
-
-    def calls(self, n: int, given: Mapping[int, np.ndarray]) -> Calls:
-        """Return the calls of a member, and hold the arrays that are theirs alone."""
-        arrays = self.arrays(n, given)
-        calls = self.turns.members[n].calls(arrays, self.spare[n])
-        used = [one for call in calls for one in call.arguments if isinstance(one, np.ndarray)]
-        self.held[n] = [one for one in used if one.flags.owndata and not any(one is other for other in arrays.values())]
-        return calls
+def _layers(flow: Flow, inner: Sequence[int], own: Set[int], views: Mapping[int, View]) -> list[list[Layer]]:
+    """Return the layers of each step that has calls, with those of the views before it."""
+    layers: list[list[Layer]] = [[]]
+    for position in inner:
+        layers[-1] += flow.steps[position].layers if position in own else ()
+        if position not in views:
+            layers.append([])
+    return layers[:-1]

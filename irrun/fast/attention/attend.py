@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, reduce
-from typing import Final, Protocol
+from math import prod
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from irrun.fast.attention_block import TOGETHER, as_columns, fetch_row, weigh_block, weigh_rows
+from irrun.fast.attention.packing import copy_row, pack_keys, pack_rows, pack_values
+from irrun.fast.attention.weights import TOGETHER, fetch_row, weigh_block, weigh_rows
 from irrun.fast.block import HALF
 from irrun.fast.functions import Number, contracted
-from irrun.fast.machine.memory import address_of, data_address, row_at
+from irrun.fast.machine.memory import address_of, data_address
 from irrun.fast.machine.processor import ROWS, VECTOR, VECTORS, compiled
-from irrun.fast.machine.sharing import share
+from irrun.fast.machine.sharing import share_call
 from irrun.fast.panels import AS_THEY_ARE, MAX_SUMMED_ROWS, WIDTH, multiply_half, multiply_panel
-from irrun.fast.precision.pairs import GROUP, interleave, round_row
+from irrun.fast.precision.pairs import GROUP
 from irrun.fast.precision.tiles import PAIRS, TILE, TILES, begin_tiles, copy_words, end_tiles, multiply_rows
 from irrun.fast.tokens.few_queries import attend_in_place
 from irrun.kernels import attention as by_numpy
 from irrun.kernels.blocks import report_in_blocks
 from irrun.kernels.threads import threads
-from irrun.opdef import Joins, Kernel, OnTileReady, Request, ignore_tile
+from irrun.opdef import Call, Calls, Joins, Kernel, OnTileReady, Request, ignore_tile
 
 __all__ = ["attention", "offer"]
 
@@ -61,20 +63,84 @@ def offer(op: _Attention, request: Request) -> Kernel | None:
                 return whole
         return in_blocks(query, key, value, mask, scale, sink, out=out, on_tile_ready=on_tile_ready)
 
-    return replace(kernel, call=call, algorithm="compiled", joins=Joins(by_heads=True))
+    return replace(kernel, call=call, algorithm="compiled", joins=replace(_joins(op, request), by_heads=True))
+
+
+def _joins(op: _Attention, request: Request) -> Joins:
+    """Return the calls of attention, if shapes and types of the inputs tell which these are."""
+    query, key, value, mask, scale = request.first(5)
+    queries, keys, values = ([] if one is None else [*(one.shape.static or ())] for one in (query, key, value))
+    if not (prod(queries) and prod(keys) and prod(values)) or min(map(len, (queries, keys, values))) < 2:
+        return Joins()
+    if op.causal or queries[-2] <= by_numpy.FEW_QUERIES or (scale is not None and scale.exact is None):
+        return Joins()
+    if mask is not None and mask.exact is not None and _changes_nothing(mask.exact, len(queries)):
+        mask = None
+    sizes, type = ((), "") if mask is None else (mask.shape.static or (), mask.type.name)
+    if mask is not None and ([*sizes[-1:]] != keys[-2:-1] or type not in ("f32", "boolean")):
+        return Joins()
+    is_bool, size = type == "boolean", prod(sizes)
+
+    def calls(*inputs: np.ndarray | None, out: np.ndarray, spare: np.ndarray) -> Calls:
+        made, given, shown = list[Call](), [*inputs], inputs[3] if is_bool else None
+        if shown is not None:
+            given[3] = spare[: 4 * size].view(np.float32).reshape(shown.shape)
+            made.append(Call(_fill_addends, (shown.view(np.uint8).reshape(-1), given[3].reshape(-1)), size))
+
+        def record(
+            asked: by_numpy.Attention, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
+        ) -> np.ndarray:
+            assert out is not None
+            made.append(_prepared(asked, out).call)
+            return out
+
+        kernel = op.prepared(request, record)
+        assert kernel is not None
+        kernel.call(*given, out=out)
+        return made
+
+    return Joins(calls=calls, reads_view=_reads_view, spare_bytes=4 * size if is_bool else 0)
+
+
+def _reads_view(number: int, array: np.ndarray) -> bool:
+    """Return whether attention reads queries, keys and values with such strides in place: their rows are contiguous."""
+    return number < 3 and array.strides[-1] == array.itemsize
+
+
+@compiled
+def _fill_addends(mask: np.ndarray, added: np.ndarray, first: int, last: int) -> None:
+    """Fill what is added to scores: 0 where a mask of bytes is true, and -Inf elsewhere."""
+    for i in range(first, last):
+        added[i] = _ZERO if mask[i] else _HIDDEN
 
 
 def attention(
     asked: by_numpy.Attention, *, out: np.ndarray | None = None, on_tile_ready: OnTileReady = ignore_tile
 ) -> np.ndarray:
     """Return the same as ``irrun.kernels.attention.attention`` for arrays of f32."""
+    reads_hidden = asked.causal and not asked.hides()
+    if not (asked.key.shape[-1] and asked.query.shape[-1] and asked.value.shape[-1]) or reads_hidden:
+        return by_numpy.attention(asked, out=out, on_tile_ready=on_tile_ready)
+    whole = _result(asked) if out is None else out
+    prepared = _prepared(asked, whole)
+    share_call(prepared.call, prepared.work)
+    report_in_blocks(whole, on_tile_ready)
+    return whole
+
+
+class _Prepared(NamedTuple):
+    """A call, its work (see ``share_call``), and the arrays whose addresses it has."""
+
+    call: Call
+    work: int
+    arrays: Sequence[np.ndarray]
+
+
+def _prepared(asked: by_numpy.Attention, whole: np.ndarray) -> _Prepared:
+    """Return the call that fills ``whole``."""
     query, key, value = asked.query, asked.key, asked.value
     queries, keys, width = query.shape[-2], key.shape[-1], value.shape[-1]
-    reads_hidden = asked.causal and not asked.hides()
-    if not (keys and query.shape[-1] and width) or reads_hidden:
-        return by_numpy.attention(asked, out=out, on_tile_ready=on_tile_ready)
     mask = _sum([mask for mask in asked.masks if not _changes_nothing(mask, query.ndim)], keys)
-    whole = _result(query, key, value, mask) if out is None else out
     arrays = [_in_rows(query), _keys(key), _in_rows(value), whole, *(() if mask is None else (_in_rows(mask),))]
     offsets, steps = _layout(tuple((a.shape, a.strides) for a in arrays))
     begins = np.array([data_address(array) for array in arrays])
@@ -85,9 +151,9 @@ def attention(
     unit = max(queries if even else min(_MAX_CACHED_QUERIES, queries), 1)
     work, sizes = _WORK_PER_WEIGHT * heads * queries * keys, (query.shape[-1], queries, keys, width)
     more = np.float32(asked.scale), *sizes, asked.causal
-    share(_attend, heads * queries, work, *_FORMS[asked.precision], places, steps, *more, unit=unit)
-    report_in_blocks(whole, on_tile_ready)
-    return whole
+    return _Prepared(
+        Call(_attend, (*_FORMS[asked.precision], places, steps, *more), heads * queries, unit), work, arrays
+    )
 
 
 _FORMS: Final = {"f32": (np.empty((0, 0, 0), np.float32), 1), "bf16": (np.empty((0, 0, 0), np.uint32), 2)}
@@ -96,10 +162,10 @@ _MANY_HEADS_PER_THREAD: Final = 4
 """Heads for each thread, with more of which it does not matter that a thread has one more than another."""
 
 
-def _result(query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+def _result(asked: by_numpy.Attention) -> np.ndarray:
     """Return a new array for the results."""
-    batch = np.broadcast_shapes(*(a.shape[:-2] for a in (query, key, value, mask) if a is not None))
-    return np.empty((*batch, query.shape[-2], value.shape[-1]), np.float32)
+    batch = np.broadcast_shapes(*(a.shape[:-2] for a in (asked.query, asked.key, asked.value, *asked.masks)))
+    return np.empty((*batch, asked.query.shape[-2], asked.value.shape[-1]), np.float32)
 
 
 def _in_rows(array: np.ndarray) -> np.ndarray:
@@ -195,13 +261,13 @@ def _attend(
         begin_tiles(TILE)
     for head in range(first // queries, -(-last // queries)):
         begin, end = max(first - head * queries, 0), min(last - head * queries, queries)
-        _pack_keys(places[1, head], 4 * steps[1], keys, depth, share, across, some)
-        _pack_values(places[2, head], 4 * steps[2], keys, width, share, values, spare)
+        pack_keys(places[1, head], 4 * steps[1], keys, depth, share, across, some)
+        pack_values(places[2, head], 4 * steps[2], keys, width, share, values, spare)
         for top in range(begin, end, tall):
             high = min(tall, end - top)
             a, lda = places[0, head] + 4 * top * steps[0], steps[0]
             if share == 2:
-                _pack_rows(a, 4 * lda, high, depth, share, address_of(some), 4 * held)
+                pack_rows(a, 4 * lda, high, depth, share, address_of(some), 4 * held)
                 a, lda = address_of(some), held
             _fetch_next(places, steps, head, (top, top + high), (depth, width), keys)
             seen = min(keys, top + high) if causal else keys
@@ -228,7 +294,7 @@ def _attend(
             _sum_up(values, weights, sums, high, seen, width, share, in_tiles)
             for i in range(high):
                 place = places[3, head] + 4 * (top + i) * steps[3]
-                _copy(address_of(sums) + 4 * i * wide * WIDTH, place, width, factors[i])
+                copy_row(address_of(sums) + 4 * i * wide * WIDTH, place, width, factors[i])
     if in_tiles:
         end_tiles()
 
@@ -237,7 +303,7 @@ def _attend(
 def _weigh_many(
     form: np.ndarray, row: int, apart: int, mask: int, step: int, scale: Number, groups: int, factors: int, rows: int
 ) -> None:
-    """Make weights of so many rows of scores: see ``attention_block.weigh_rows``."""
+    """Make weights of so many rows of scores: see ``weights.weigh_rows``."""
     whole = rows - rows % TOGETHER
     for n in range(0, whole, TOGETHER):
         weigh_rows(TOGETHER, form, row + n * apart, apart, mask + n * step, step, scale, groups, factors + 4 * n)
@@ -336,64 +402,3 @@ def _weigh_few(
         else:
             weigh_block(1, VECTORS, across, at, lda, b, words, begin, step, sees, more, keys, scale, c, ldc, inverse)
         row += high
-
-
-@contracted
-def _pack_rows(
-    source: int, step: int, rows: int, count: int, share: int, target: int, apart: int
-) -> None:  # fmt: skip
-    """Copy rows of numbers, ``step`` bytes apart, to rows of words, ``apart`` bytes apart. What follows them stays."""
-    for i in range(rows):
-        row, place = source + i * step, target + i * apart
-        if share == 1:
-            _copy(row, place, count, _ONE)
-        else:
-            round_row(row, place, count)
-
-
-@contracted
-def _pack_keys(
-    source: int, step: int, keys: int, depth: int, share: int, across: np.ndarray, some: np.ndarray
-) -> None:  # fmt: skip
-    """Fill panels, whose columns are keys. The rows of ``source`` are ``step`` bytes apart."""
-    held, rows, begin, size = some.shape[1], address_of(some), address_of(across), across.strides[0]
-    for j in range(0, keys, VECTOR):
-        _pack_rows(source + j * step, step, min(VECTOR, keys - j), depth, share, rows, 4 * held)
-        for n in range(keys - j, VECTOR):
-            row = row_at(rows + 4 * n * held, held)
-            for k in range(held):
-                row[k] = _ZERO
-        target = begin + j // WIDTH * size + 4 * (j % WIDTH)
-        for k in range(0, held, VECTOR):
-            as_columns(rows + 4 * k, 4 * held, target + 4 * k * WIDTH, 4 * WIDTH)
-
-
-@contracted
-def _pack_values(
-    source: int, step: int, keys: int, width: int, share: int, values: np.ndarray, spare: np.ndarray
-) -> None:  # fmt: skip
-    """Fill panels, whose rows are values. The rows of ``source`` are ``step`` bytes apart."""
-    one, other, zeros = address_of(spare), address_of(spare) + 4 * VECTOR, address_of(spare) + 8 * VECTOR
-    begin, size, panels = address_of(values), values.strides[0], len(values)
-    for j in range(0, keys, share):
-        row, target = source + j * step, begin + 4 * (j // share) * WIDTH
-        if share == 1:
-            for panel in range(panels):
-                _copy(row + 4 * panel * WIDTH, target + panel * size, min(WIDTH, width - panel * WIDTH), _ONE)
-            continue
-        is_last = j + 1 == keys
-        for k in range(0, width, VECTOR):
-            first, second = row + 4 * k, zeros if is_last else row + step + 4 * k
-            if k + VECTOR > width:
-                _copy(first, one, width - k, _ONE)
-                _copy(second, other, width - k, _ONE)
-                first, second = one, other
-            interleave(first, second, target + k // WIDTH * size + 4 * (k % WIDTH))
-
-
-@contracted
-def _copy(source: int, target: int, count: int, factor: Number) -> None:
-    """Copy a row of numbers from an address to another, multiplied by a factor."""
-    row, filled = row_at(source, count), row_at(target, count)
-    for j in range(count):
-        filled[j] = row[j] * factor
