@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
 from irrun import build as b
-from irrun.growing.internal import OFF
 from irrun.opdef import FEW_ROWS, Precision
+from kernel_calls.attending import attention, paged, rotation, token, windows
 from kernel_calls.draw import Draw, Node
 
 __all__ = ["IN_PRECISIONS", "MODELS"]
@@ -156,7 +156,7 @@ def _sequence(type: str) -> Callable[[Draw], Node]:
             x, *held, lengths.astype(np.int32), *weights, d.weights(ways, biases * hidden), hidden_size=hidden,
             direction=direction, **options,
         )  # fmt: skip
-        return [node[n] for n in range(states + 1)]
+        return [node[n] for n in range(d.one(1, states + 1))]
 
     return draw
 
@@ -211,6 +211,50 @@ def _convolution(type: str) -> Callable[[Draw], Node]:
         return _inside(d.one(node, b.Relu(node), b.Clamp(node, min=0.0, max=6.0), b.Swish(node)))
 
     return draw
+
+
+def _patches(d: Draw) -> Node:
+    """A convolution whose windows lie side by side."""
+    kernel, ins, outs = [d.one(2, 3, 4, 8) for _ in "hw"], d.size(4), d.size(80, 20)
+    data = d.input(d.size(2), ins, *(side * d.size(6) + d.one(0, 1) for side in kernel), dynamic=0)
+    none = [0, 0]
+    filters = _filters(d, outs, ins, *kernel)
+    y = b.Convolution(data, filters, strides=kernel, pads_begin=none, pads_end=none, dilations=[1, 1])
+    return d.one(y, b.Gelu(b.Add(y, d.normal(1, outs, 1, 1))))
+
+
+def _rows_of_a_table(d: Draw) -> Node:
+    """Rows of a matrix that stays in 16 bits, also counted from its end, or outside of it."""
+    rows, columns, type = d.size(300, 64), d.one(64, 128, d.size(100, 64)), d.one("f16", "bf16")
+    table = b.Convert(b.constant(d.weights(rows, columns), type), destination_type="f32")
+    places = b.Convert(
+        b.Multiply(d.input(d.size(5), d.size(9)), d.one(1.0, 40.0)), destination_type=d.one("i32", "i64")
+    )
+    return b.Gather(table, places, 0, batch_dims=0, opset=8)
+
+
+def _joined(d: Draw) -> Node:
+    shape, dynamic = [d.size(12) for _ in range(d.rng.integers(1, 4))], d.one(0.0, 0.4)
+    axis = int(d.rng.integers(len(shape)))
+    parts = [[*shape[:axis], d.size(40), *shape[axis + 1 :]] for _ in range(d.size(4))]
+    return b.Concat([d.input(*part, dynamic=dynamic) for part in parts], axis=axis)
+
+
+def _enlarged(d: Draw) -> Node:
+    """Images that are resized between convolutions, so that the planner lays the channels last."""
+    channels = d.size(40)
+    data, shape = _spatial(d, d.size(8), 1)
+    none = [0, 0]
+    y = b.Convolution(
+        data, d.weights(channels, shape[1], 1, 1), strides=[1, 1], pads_begin=none, pads_end=none, dilations=[1, 1]
+    )
+    sizes = [d.one(side, 2 * side, d.size(40)) for side in shape[2:]]
+    options = {"nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric", "antialias": False}
+    y = b.Interpolate(
+        y, sizes, [2, 3], mode="nearest", shape_calculation_mode="sizes", pads_begin=[0], pads_end=[0],
+        cube_coeff=-0.75, opset=11, **options,
+    )  # fmt: skip
+    return _inside(y)
 
 
 def _line(d: Draw) -> Node:
@@ -279,11 +323,23 @@ def _along_rows(type: str) -> Callable[[Draw], Node]:
     def draw(d: Draw) -> Node:
         shape = [d.size(300 if axis == 0 else 12) for axis in range(d.rng.integers(1, 4))][::-1]
         x = d.input(*shape, dynamic=0 if type == "RMS" else 0.4)
-        if type == "SoftMax":
-            return b.SoftMax(x, opset=8, axis=-1)
+        if type.lower().endswith("softmax"):
+            return b.SoftMax(x, opset=8, axis=-1) if type == "SoftMax" else b.LogSoftmax(x, axis=-1)
         if type == "MVN":
             return b.MVN(x, [-1], normalize_variance=True, eps=1e-3, eps_mode=d.one("inside_sqrt", "outside_sqrt"))
         return b.RMS(x, d.normal(shape[-1]), epsilon=1e-3)
+
+    return draw
+
+
+def _reduced(type: str) -> Callable[[Draw], Node]:
+    """Sums and means along neighbouring axes."""
+
+    def draw(d: Draw) -> Node:
+        shape = [d.size(600 if axis == 0 else 30) for axis in range(d.rng.integers(1, 4))][::-1]
+        begin = int(d.rng.integers(len(shape)))
+        axes = np.arange(begin, d.rng.integers(begin, len(shape)) + 1)
+        return getattr(b, type)(d.input(*shape), axes, keep_dims=bool(d.rng.integers(2)))
 
     return draw
 
@@ -334,81 +390,6 @@ def _levels(x: Node, step: np.ndarray, zero: int) -> Node:
     return b.FakeQuantize(x, *ends, *ends, levels=256)
 
 
-def _attention(d: Draw) -> Node:
-    lead = [d.size(3) for _ in range(d.one(1, 2, 2))]
-    queries, keys, depth, width = d.one(d.size(4), d.size(120)), d.size(60), d.size(70), d.size(70)
-    some = [d.input(*lead, *size) for size in ((queries, depth), (keys, depth), (keys, width))]
-    if d.rng.random() < 0.4:
-        return b.ScaledDotProductAttention(*some, causal=True)
-    if d.rng.random() < 0.5:
-        return b.ScaledDotProductAttention(*some, causal=False)
-    mask = np.where(d.rng.random((queries, keys)) < 0.3, -np.inf, 0).astype(np.float32)
-    mask[:, 0] = 0
-    return b.ScaledDotProductAttention(*some, mask, causal=False)
-
-
-def _rotation(d: Draw) -> Node:
-    """Rotated queries of a prompt."""
-    batch, heads, rows, size = d.size(3), d.size(4), d.size(40), 2 * d.size(35)
-    count = d.one(1, batch)
-    return _rotated(d.input(batch, heads, rows, size), [d.input(count, 1, rows, size) for _ in range(2)], size)
-
-
-def _rotated(x: Node, angles: Sequence[Node], size: int) -> Node:
-    """Rotate pairs of ``size`` numbers by cosines and sines."""
-    high, low = (b.Slice(x, [begin], [end], [1], [3]) for begin, end in ((size // 2, size), (0, size // 2)))
-    turned = b.Concat([b.Multiply(high, np.float32(-1)), low], axis=-1)
-    return b.Add(b.Multiply(x, angles[0]), b.Multiply(turned, angles[1]))
-
-
-def _token(d: Draw) -> Node:
-    """A rotated query, whose rotated key and value are appended to those of the past, attends to them."""
-    batch, heads, past, size, width = d.size(3), d.size(4), d.size(40), 2 * d.size(35), d.size(70)
-    is_flat = d.rng.random() < 0.5  # the heads are side by side, as products give and read them
-
-    def given(n: int) -> Node:
-        if not is_flat:
-            return d.input(batch, heads, 1, n, dynamic=0)
-        rows = b.Reshape(d.input(batch, 1, heads * n, dynamic=0), [0, 0, heads, n], special_zero=True)
-        return b.Transpose(rows, [0, 2, 1, 3])
-
-    query, key, value = map(given, (size, size, width))
-    angles = [d.input(1, 1, 1, size, dynamic=0) for _ in range(2)]
-    whole: list[Node] = []
-    for name, new in (("key", _rotated(key, angles, size)), ("value", value)):
-        held = b.ReadValue(
-            d.normal(batch, heads, past, size if name == "key" else width), variable_id=name, variable_type="f32",
-            variable_shape=[batch, heads, None, size if name == "key" else width], opset=6,
-        )  # fmt: skip
-        chosen = b.Gather(held, np.arange(batch, dtype=np.int32), 0) if d.rng.random() < 0.5 else held
-        whole.append(b.Concat([chosen, new], axis=2))
-        d.sinks.append(b.Assign(whole[-1], variable_id=name))
-    mask = d.one([], [d.normal(1, 1, 1, past + 1)], [d.normal(batch, heads, 1, past + 1)])
-    result = b.ScaledDotProductAttention(_rotated(query, angles, size), *whole, *mask, causal=False)
-    return b.Reshape(b.Transpose(result, [0, 2, 1, 3]), [0, 0, -1], special_zero=True) if is_flat else result
-
-
-def _paged(d: Draw) -> Node:
-    """One new token of each of some sequences, most often with room in the caches that the tables name."""
-    groups, each, slots, size, width = d.size(3), d.size(3), d.size(9), d.size(40), d.size(40)
-    past = d.rng.integers(0, 40, d.size(4)).astype(np.int32)
-    begins = np.cumsum([0, *(-(-(past + 1) // slots) + d.one(0, 0, 1))]).astype(np.int32)
-    blocks = d.rng.permutation(begins[-1] + 2)[: begins[-1]].astype(np.int32)
-    last = begins[:-1] + past // slots
-    if d.rng.random() < 0.2:
-        evicted = [n for n in range(len(blocks)) if n not in last]
-        blocks[d.rng.permutation(evicted)[:2].astype(int)] = -1
-    rows = [d.input(len(past), groups * n) for n in (each * size, size, width)]
-    caches = [d.input(int(begins[-1]) + 2, groups, slots, n) for n in (size, width)]
-    tables = [past, np.arange(len(past) + 1, dtype=np.int32), blocks, begins]
-    options = {**OFF, "scale": np.float32(0.2), "sliding_window": np.int32(d.one(0, 0, 7))}
-    if d.rng.random() < 0.4:
-        options["alibi_slopes"] = d.weights(groups * each)
-    if d.rng.random() < 0.4:
-        options["sinks"] = d.weights(1, groups * each, 1, 1)
-    return b.PagedAttentionExtension(*rows, *caches, *map(b.constant, (*tables, *options.values())))[0]
-
-
 def _outer(d: Draw) -> Node:
     lead, rows, columns = d.size(4), d.size(600, 200), d.size(512, 350)  # smaller ones are left to numpy
     return b.Multiply(d.input(lead, rows, 1), d.input(lead, 1, columns))
@@ -420,6 +401,7 @@ _MULTIPLYING: Final[Mapping[str, Callable[[Draw], Node]]] = {
     "MatMul": _product,
     "Convolutions": _convolutions,
     "Line": _line,
+    "Patches": _patches,
     **{type: _sequence(type) for type in ("GRUCell", "GRUSequence", "LSTMCell", "LSTMSequence")},
     **{
         type: _convolution(type)
@@ -434,16 +416,21 @@ MODELS: Final[Mapping[str, Callable[[Draw], Node]]] = {
     **{f"{type} in bf16": draw for type, draw in _MULTIPLYING.items()},
     "MatMul in i8": _product_with_codes,
     **{type: _pool(type) for type in ("AvgPool", "MaxPool")},
-    **{type: _along_rows(type) for type in ("MVN", "RMS", "SoftMax")},
+    **{type: _along_rows(type) for type in ("LogSoftmax", "MVN", "RMS", "SoftMax")},
+    **{type: _reduced(type) for type in ("ReduceMean", "ReduceSum")},
+    "Concat": _joined,
     "FakeQuantize": _fake_quantize,
+    "Gather": _rows_of_a_table,
     "GroupNormalization": _group_normalization,
     "Integers": _integers,
+    "Interpolate": _enlarged,
     "Multiply": _outer,
-    "PagedAttentionExtension": _paged,
-    "Rotation": _rotation,
+    "PagedAttentionExtension": paged,
+    "Rotation": rotation,
     "Rows": _rows,
-    "ScaledDotProductAttention": _attention,
-    "ScaledDotProductAttention in bf16": _attention,
-    "Token": _token,
+    "ScaledDotProductAttention": attention,
+    "ScaledDotProductAttention in bf16": attention,
+    "Token": token,
+    "Windows": windows,
 }  # fmt: skip
 """What draws a model: for each type of operation that has compiled kernels, and for layers that kernels join."""
