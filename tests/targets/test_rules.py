@@ -271,7 +271,7 @@ def test_a_text_that_is_no_number_counts_as_0(tmp_path: Path, text: str, is_axis
     ],
 )
 def test_what_a_missing_attribute_counts_as(
-    tmp_path: Path, type: str, attributes: dict[str, str], wanted: str, blocks: bool
+    tmp_path: Path, type: str, attributes: dict[str, Any], wanted: str, blocks: bool
 ) -> None:
     """OpenVINO makes a layer with a value for each attribute. A pooling has no steps then, and no release reads it."""
     net = Net()
@@ -292,7 +292,7 @@ def test_axes_of_the_first_interpolation_are_a_set(tmp_path: Path) -> None:
     y = net.add(
         "Interpolate", [net.parameter("f32", "1,3,1,1"), sizes], [("FP32", "1,1,3,1")], axes="2,1", mode="nearest"
     )
-    steps = {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
+    steps: dict[str, Any] = {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
     net.result(net.add("Convolution", [y, net.parameter("f32", "4,1,1,1")], [("FP32", "1,4,3,1")], name="y", **steps))
     path = net.save(tmp_path)
     assert _facts(path)["y"].blocks
