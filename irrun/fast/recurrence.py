@@ -81,16 +81,16 @@ def offer(op: _Recurrent, request: Request) -> Kernel | None:
         return cells[-1]
 
     kernel = op.prepared(request, packed)
-    return None if kernel is None else replace(kernel, joins=_joins(op, request, kernel, cells))
+    return None if kernel is None else _in_calls(op, request, kernel, cells)
 
 
-def _joins(op: _Recurrent, request: Request, kernel: Kernel, cells: Sequence[PackedCell]) -> Joins:
-    """Return the calls of a sequence whose elements are all computed, if nobody reads the last states."""
+def _in_calls(op: _Recurrent, request: Request, kernel: Kernel, cells: Sequence[PackedCell]) -> Kernel:
+    """Return a kernel with the calls of a sequence whose elements are all computed, if nobody reads the last states."""
     x, state = request.first(2)
     shape, states = None if x is None else x.shape.static, op.formula.states
     is_whole = op.type.endswith("Sequence") and kernel.packing.inputs and request.outputs == 1
     if not is_whole or shape is None or state is None or shape[1] > _MAX_ELEMENTS or shape[0] > 1 < len(cells):
-        return Joins()
+        return kernel
     backwards = [getattr(op, "direction", "") == "reverse", True]
     batch, time, _ = shape
     numbers = [batch * (time * cell.w.columns + states * cell.recurrent[0].depth) for cell in cells]
@@ -107,7 +107,8 @@ def _joins(op: _Recurrent, request: Request, kernel: Kernel, cells: Sequence[Pac
             )
         ]
 
-    return Joins(calls=calls, spare_bytes=4 * offsets[-1])
+    flops = batch * time * sum(cell.work for cell in cells)
+    return replace(kernel, flops=flops, joins=Joins(calls=calls, spare_bytes=4 * offsets[-1]))
 
 
 class PackedCell:

@@ -31,6 +31,8 @@ Python between them does not matter."""
 _MAX_WORK: Final = 1 << 37
 """The most multiplications and additions of several steps: between steps, a run can be interrupted, and looks at its
 deadline. A core takes some tenths of a second for them with tiles, and some seconds with AVX2."""
+_WORK_PER_BYTE: Final = 4
+"""The time that a byte of a result takes beside products, in units of ``threads.WORTH``."""
 _SMALL_BYTES: Final = 1 << 14
 """The most bytes of a value that is made earlier than it has to be: others would stay in memory for longer."""
 _COPIED_BYTES: Final = 1 << 17
@@ -185,7 +187,7 @@ def _joined(
     bytes = np.dtype(np.uint8)
     spare = [Place(place, (live[0],), bytes) for place, live in zip(places[len(between) :], lives[len(between) :])]
     wholes = tuple(known[slot] for slot in writes)
-    work = flops + sum(bytes_of(step.writes, values) for step in members.values())
+    work = flops + _WORK_PER_BYTE * sum(bytes_of(step.writes, values) for step in members.values())
     unknown = frozenset(last.keys() - known.keys())
     turns = Turns(programs, seen, roots, held, reads, unknown, tuple(writes), wholes, memory, spare, size, work)
     packed = [step.reads[n] for step in members.values() for n in step.kernel.packing.inputs]
