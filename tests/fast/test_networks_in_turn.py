@@ -120,6 +120,18 @@ def test_a_mask_that_changes_nothing() -> None:
     assert len(in_turn(executable)) == len(executable.plan.steps) == 1
 
 
+@pytest.mark.parametrize("type", ["f32", "boolean"])
+def test_a_mask_that_changes_nothing_in_one_run_alone(type: str) -> None:
+    """A single key is hidden in the second run: its weights are NaN, as the definition has it."""
+    shapes = [1, 2, 9, 8], [1, 2, 1, 8], [1, 2, 1, 8]
+    some = [b.parameter(shape) for shape in shapes]
+    mask = b.parameter([1, 1, 1, 1], type)
+    model = b.model(b.ScaledDotProductAttention(*some, mask, causal=False))
+    shown = [np.zeros((1, 1, 1, 1), np.float32), np.full((1, 1, 1, 1), -np.inf, np.float32)]
+    arrays = [normal(*shape) for shape in shapes]
+    check(model, *([*arrays, one if type == "f32" else one == 0] for one in shown))
+
+
 @pytest.mark.usefixtures("workers")
 def test_views_that_others_read() -> None:
     """Views are results, and an operation of numpy reads one of them, too."""

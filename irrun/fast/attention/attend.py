@@ -77,8 +77,8 @@ def _joins(op: _Attention, request: Request) -> Joins:
     if mask is not None and mask.exact is not None and _changes_nothing(mask.exact, len(queries)):
         mask = None
     sizes, type = ((), "") if mask is None else (mask.shape.static or (), mask.type.name)
-    if mask is not None and ([*sizes[-1:]] != keys[-2:-1] or type not in ("f32", "boolean")):
-        return Joins()
+    if mask is not None and ([*sizes[-1:]] != keys[-2:-1] or prod(sizes) < 2 or type not in ("f32", "boolean")):
+        return Joins()  # a single number may change nothing in one run alone
     is_bool, size = type == "boolean", prod(sizes)
 
     def calls(*inputs: np.ndarray | None, out: np.ndarray, spare: np.ndarray) -> Calls:
