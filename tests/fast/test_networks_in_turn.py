@@ -352,3 +352,9 @@ def test_images_that_grow(channels: int) -> None:
     feeds = [[normal(2, channels, 9, 7), normal(2, 16, 18, 21)] for _ in range(2)]
     executable = check(b.model({"small": small, "z": z}), *feeds)
     assert len(in_turn(executable)) == 1
+
+
+@pytest.mark.parametrize("shape", [[0], [3, 0], [0, 3]])
+def test_nothing_to_compute(shape: list[int]) -> None:
+    model = b.model(b.Relu(b.Tanh(b.parameter(shape))))
+    assert irrun.compile(model, exact=False)([np.zeros(shape, np.float32)])[0].shape == tuple(shape)

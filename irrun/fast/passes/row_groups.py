@@ -134,7 +134,11 @@ def _rows(step: Step, values: Sequence[Value]) -> int:
         return 0
     slots = (*_read(step), *step.writes)
     shape = values[step.writes[0]].shape.static
-    if not shape or any(values[slot].type.name != "f32" or not values[slot].shape.is_static for slot in slots):
+    if (
+        not shape
+        or 0 in shape
+        or any(values[slot].type.name != "f32" or not values[slot].shape.is_static for slot in slots)
+    ):
         return 0
     whole = [_Operand.of(values[slot], shape) for slot in _read(step)]
     if any(operand is None or (is_by_row and not operand.rows) for operand in whole):
