@@ -304,7 +304,7 @@ def test_products_of_transposed_matrices(turned: bool) -> None:
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize(("kernel", "stride", "pads"), [(3, 2, (1, 2)), (1, 1, (0, 0)), (4, 4, (0, 0)), (5, 1, (4, 3))])
 def test_convolutions_along_a_line(kernel: int, stride: int, pads: tuple[int, int], batch: int, precision: Any) -> None:
-    """Two, of which the first turns the data, and the second reads rows of channels."""
+    """The first convolution turns the data. The second one reads rows of channels."""
     x, y = b.parameter([batch, 33, 50], name="x"), b.parameter([batch, 33, 50], name="x")
     options = {"strides": [stride], "dilations": [1], "pads_begin": [pads[0]], "pads_end": [pads[1]]}
     for filters in normal(33, 33, kernel) / 9, normal(24, 33, kernel) / 9:
@@ -358,3 +358,10 @@ def test_images_that_grow(channels: int) -> None:
 def test_nothing_to_compute(shape: list[int]) -> None:
     model = b.model(b.Relu(b.Tanh(b.parameter(shape))))
     assert irrun.compile(model, exact=False)([np.zeros(shape, np.float32)])[0].shape == tuple(shape)
+
+
+def test_no_images() -> None:
+    """A convolution along a line has no calls then."""
+    x = b.parameter([0, 33, 50])
+    y = b.Convolution(x, normal(24, 33, 3), strides=[1], dilations=[1], pads_begin=[1], pads_end=[1])
+    assert irrun.compile(b.model(y), exact=False)([np.zeros((0, 33, 50), np.float32)])[0].shape == (0, 24, 50)

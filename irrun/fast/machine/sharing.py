@@ -100,7 +100,7 @@ class InTurn:
     """
 
     def __init__(self, calls: Calls, work: int) -> None:
-        self._work, self._each = work, max(call.each for call in calls)
+        self._work, self._each = work, max((call.each for call in calls), default=1)
         self._table, self._prepared = _prepared(calls)
         self.ticks = np.zeros(len(calls), np.int64)
         """How long each call has taken in the last run, in units of the processor (see ``memory.ticks``)."""
