@@ -39,7 +39,7 @@ BUDGETS: Final = {
     "irrun/explorer": 250,
     "irrun/export": 4_150,  # a converter for each operation that ONNX can say, and functions for others
     "irrun/extensions": 7_700,  # patterns are bounded before they are compiled; internal operations
-    "irrun/fast": 14_420,  # tokens as one step each, codes times digits, pictures in tiles; with the passes of a plan that only compiled kernels need, networks in integers, products in bf16 and i8, tiles, U-Nets and transformers as one step
+    "irrun/fast": 14_400,  # tokens as one step each, codes times digits, pictures in tiles; with the passes of a plan that only compiled kernels need, networks in integers, products in bf16 and i8, tiles, U-Nets and transformers as one step
     "irrun/fleet": 2_000,
     "irrun/fuzz": 1_800,  # layers that are explained are taken out, and the rest is judged
     "irrun/genai": 2_200,  # texts of both sides; templates run in a process of their own; several texts at once

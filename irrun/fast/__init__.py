@@ -129,7 +129,7 @@ def join(flow: _Flow, context: object) -> _Flow:
 
 
 def in_turn(flow: _Flow, context: object) -> _Flow:
-    """Return a flow of steps of which one does the calls of machine code of several: see ``join``."""
+    """Return a flow in which one step does the machine code of several: see ``join``."""
     return _module("passes").join_turns(flow, context)
 
 

@@ -16,11 +16,11 @@ from irrun.fast.precision.tiles import copy_words
 from irrun.kernels.copies import Runs, moving
 from irrun.opdef import Call, Calls, Kernel, Op, Packing, Request
 
-__all__ = ["copied_in_calls", "offer", "turned_in_calls", "turning"]
+__all__ = ["copied_in_calls", "copying", "offer", "reads_turned", "turned_in_calls", "turning"]
 
 _WORD_BYTES: Final = 4
 _MAX_ELEMENTS: Final = 1 << 22
-"""The most elements of which f32 holds the places: a table of larger images would take as much memory."""
+"""The most elements of an image that a table moves. f32 counts their places; a larger table would take much memory."""
 
 
 class _Concat(Protocol):
@@ -56,6 +56,12 @@ def copied_in_calls(kernel: Kernel, dtype: np.dtype) -> Kernel:
     return in_calls(kernel.algorithm, calls, runs.shape, dtype, table.size * words)
 
 
+def copying(source: np.ndarray, target: np.ndarray) -> Call:
+    """Return the call that fills a matrix of f32 with another one. Both are contiguous."""
+    words = source.shape[-1]
+    return Call(_copy_rows, (_bytes(source), words, _bytes(target), 0, words), source.size // words)
+
+
 def turned_in_calls(kernel: Kernel, shape: tuple[int, ...], dtype: np.dtype, first: bool) -> Kernel:
     """Return a kernel of calls for one that lays the channels of images last, or ``first``; ``shape`` is the result's.
 
@@ -71,6 +77,11 @@ def turned_in_calls(kernel: Kernel, shape: tuple[int, ...], dtype: np.dtype, fir
         return turning(source.reshape(batch, columns, rows), target.reshape(batch, rows, columns))
 
     return in_calls(kernel.algorithm, calls, shape, dtype, batch * rows * columns)
+
+
+def reads_turned(number: int, array: np.ndarray) -> bool:
+    """Return whether an array with such strides, at the first input of a kernel, is a transposed contiguous one."""
+    return number == 0 and array.swapaxes(-1, -2).flags.c_contiguous
 
 
 def turning(source: np.ndarray, target: np.ndarray) -> Calls:

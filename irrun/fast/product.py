@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.base.thresholds import least
 from irrun.fast.codes import PackedCodes
-from irrun.fast.copying import turning
+from irrun.fast.copying import reads_turned, turning
 from irrun.fast.machine.processor import HALVES
 from irrun.fast.machine.sharing import share_call
 from irrun.fast.panels import WIDTH, Packed, multiply_part, zero_panels
@@ -169,7 +169,7 @@ def packed_product(
 
         joins = Joins(
             calls=None if few is not None or (transpose_a and not spare_bytes) else calls,
-            reads_view=_reads_turned if transpose_a else None,
+            reads_view=reads_turned if transpose_a else None,
             spare_bytes=spare_bytes,
             row_calls=None if transpose_a else rows,
             row_inputs=(0, 2),
@@ -179,11 +179,6 @@ def packed_product(
         return Kernel(call, packed.name, out="tiles", flops=flops, packing=packing, joins=joins)
 
     return kernel()
-
-
-def _reads_turned(number: int, array: np.ndarray) -> bool:
-    """Return whether a product with a transposed operand reads one with such strides in place."""
-    return number == 0 and array.swapaxes(-1, -2).flags.c_contiguous
 
 
 class PackedMatrix(Packed):

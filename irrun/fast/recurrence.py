@@ -16,6 +16,7 @@ import numpy as np
 
 from irrun.base.deadline import in_time
 from irrun.base.thresholds import least
+from irrun.fast.copying import copying
 from irrun.fast.functions import contracted, sigmoid, tanh
 from irrun.fast.machine.late import array_at
 from irrun.fast.machine.memory import address_of, halves_at, words_at
@@ -165,7 +166,7 @@ class PackedCell:
         more = rows.reshape(batch, time, count), held, y, backwards, self.rounds, self.rest, *panels
         return [
             self.w.call(x.reshape(-1, size), rows, self.gates, None),
-            *(Call(_copy_state, (state, kept), batch) for state, kept in zip(states, held)),
+            *(copying(state, kept) for state, kept in zip(states, held)),
             Call(self.steps, more, time),
         ]
 
@@ -232,14 +233,6 @@ def _activate(row: np.ndarray, x: np.ndarray, sigmoids: int) -> None:
         row[j] = sigmoid(row[j])
     for j in range(others.size):
         others[j] = tanh(others[j])
-
-
-@compiled
-def _copy_state(source: np.ndarray, target: np.ndarray, first: int, last: int) -> None:
-    """Copy a state of the sequences from ``first`` to ``last``."""
-    for i in range(first, last):
-        for j in range(source.shape[1]):
-            target[i, j] = source[i, j]
 
 
 @compiled

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from irrun.fast.copying import reads_turned
 from irrun.fast.functions import contracted, summing
 from irrun.fast.machine.calls import in_calls
 from irrun.fast.machine.memory import address_of, row_at
@@ -42,7 +43,7 @@ def offer(op: _Reduce, request: Request) -> Kernel | None:
 
     def reads_view(number: int, array: np.ndarray) -> bool:
         """Return whether the last axis is added up, and lies before the one before it in memory."""
-        return number == 0 and places == [len(shape) - 1] and array.swapaxes(-1, -2).flags.c_contiguous
+        return places == [len(shape) - 1] and reads_turned(number, array)
 
     def calls(x: np.ndarray, _: np.ndarray | None = None, *, out: np.ndarray, spare: np.ndarray) -> Calls:
         is_turned = not x.flags.c_contiguous and reads_view(0, x)

@@ -13,7 +13,7 @@ import numpy as np
 
 from irrun.base.thresholds import least
 from irrun.fast.arithmetic import WORK_PER_NUMBER
-from irrun.fast.copying import turning
+from irrun.fast.copying import copying, reads_turned, turning
 from irrun.fast.machine.calls import in_calls
 from irrun.fast.machine.memory import data_address, row_at
 from irrun.fast.machine.processor import ROWS, compiled
@@ -96,7 +96,7 @@ def line(filters: Filters, axes: tuple[Axis, ...], batch: int, precision: Operan
             flops=flops,
             packing=packing,
             spare_bytes=spare_bytes,
-            reads_view=_reads_turned,
+            reads_view=reads_turned,
         )
         joins = Joins(
             with_epilogue=kernel if epilogue is None else None, bias_axis=1, channels_last=last if has_calls else None
@@ -135,12 +135,7 @@ def _filling(image: np.ndarray, target: np.ndarray, turned: np.ndarray, rounds: 
     ins = len(image)
     if rounds:
         return [*made, Call(round_rows, (data_address(seen), ins, data_address(target), words(ins), ins), len(seen))]
-    return [Call(_copy, (data_address(seen), data_address(target), ins), len(seen))]
-
-
-def _reads_turned(number: int, array: np.ndarray) -> bool:
-    """Return whether data with such strides is read in place: its channels lie side by side."""
-    return number == 0 and array.swapaxes(-1, -2).flags.c_contiguous
+    return [copying(seen, target)]
 
 
 class _PackedLine(ConstantForm):
@@ -169,12 +164,3 @@ def _clear(address: int, count: int, first: int, last: int) -> None:
         row = row_at(address + 4 * i * count, count)
         for j in range(count):
             row[j] = 0
-
-
-@compiled
-def _copy(source: int, target: int, count: int, first: int, last: int) -> None:
-    """Copy the rows from ``first`` to ``last`` of ``count`` numbers."""
-    for i in range(first, last):
-        row, filled = row_at(source + 4 * i * count, count), row_at(target + 4 * i * count, count)
-        for j in range(count):
-            filled[j] = row[j]

@@ -29,7 +29,7 @@ def bytes_of(slots: Sequence[int], values: Sequence[Value]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A step, its layers with those of the views before it, and the bytes of its inputs and outputs.
+    """A step, its layers and those of the views before it, and the bytes of its inputs and outputs.
 
     ``reads`` are the slots that it reads, with -1 for what its kernel holds.
     """

@@ -156,7 +156,7 @@ def _joined(
     programs = [Member.of(step, layers, values) for step, layers in zip(members.values(), of_members)]
     made = {slot: n for n, member in enumerate(programs) for slot in member.writes}
     roots: dict[int, int] = {}
-    """The value of which each view is one."""
+    """The slot of the value that each view shows."""
     for view in seen:
         source = view.step.reads[0]
         roots |= dict.fromkeys(view.step.writes, roots.get(source, source))
