@@ -6,7 +6,7 @@ import dataclasses
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,7 +109,7 @@ class Row:
     """Bytes at the peak, by engine."""
     at: tuple[str, float] | None = None
     failed: str = ""
-    """Why there is nothing else."""
+    """Which engines are missing, and why; or why all are."""
 
     @property
     def ratio(self) -> float | None:
@@ -167,26 +167,36 @@ def _measure(group: str, case: Case, setup: Setup, folder: Path) -> Row:
         return Row(group, case.name, _summary(alternate(case.beside(folder), setup.seconds, setup.clock)), at=case.at)
     job = Job(str(case.ir(folder)), case.lead, case.calls, case.attentions)
     alternates = setup.threads == 1 and case.calls == 1
-    memory: dict[str, int] = {}
+    engines, memory, failures = case.engines, dict[str, int](), dict[str, str]()
     if case.memory:  # first: an engine that ends its process must not end this one
-        for engine in case.engines:
-            peak = alone(Task(job, engine, setup.threads, setup.exact)).memory
-            memory |= {} if peak is None else {engine: peak}
-    times, errors = (_in_turn if alternates else _apart)(case, job, folder, setup)
-    return Row(group, case.name, _summary(times), errors, memory, case.at)
+        for engine in engines:
+            try:
+                peak = alone(Task(job, engine, setup.threads, setup.exact)).memory
+            except RuntimeError as error:
+                failures[engine] = str(error)
+            else:
+                memory |= {} if peak is None else {engine: peak}
+    working = [engine for engine in engines if engine not in failures]
+    times, errors = (_in_turn if alternates else _apart)(case, job, folder, setup, working)
+    failed = "; ".join(f"{engine}: {why}" for engine, why in failures.items())
+    return Row(group, case.name, _summary(times), errors, memory, case.at, failed)
 
 
-def _in_turn(case: Case, job: Job, folder: Path, setup: Setup) -> tuple[dict[str, list[float]], dict[str, float]]:
+def _in_turn(
+    case: Case, job: Job, folder: Path, setup: Setup, engines: Sequence[str]
+) -> tuple[dict[str, list[float]], dict[str, float]]:
     feeds, defined = job.feeds(), _defined(job)
-    works = {name: Work(ENGINES[name](job, setup.threads, setup.exact), feeds, job.lead) for name in case.engines}
+    works = {name: Work(ENGINES[name](job, setup.threads, setup.exact), feeds, job.lead) for name in engines}
     errors = {name: relative_error(work.outputs(), defined) for name, work in works.items()}
     contenders = {**works, **_beside(case, folder, sum(o.nbytes for o in defined))}
     del defined
     return alternate(contenders, setup.seconds, setup.clock), errors
 
 
-def _apart(case: Case, job: Job, folder: Path, setup: Setup) -> tuple[dict[str, list[float]], dict[str, float]]:
-    files = {name: folder / f"{name}.npz" for name in case.engines}
+def _apart(
+    case: Case, job: Job, folder: Path, setup: Setup, engines: Sequence[str]
+) -> tuple[dict[str, list[float]], dict[str, float]]:
+    files = {name: folder / f"{name}.npz" for name in engines}
     tasks = [Task(job, name, setup.threads, setup.exact, str(file), setup.cpu) for name, file in files.items()]
     done = dict(zip(files, apart(tasks, setup.seconds)))
     defined = _defined(job)

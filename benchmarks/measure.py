@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -293,7 +294,9 @@ def _ask(process: subprocess.Popen[str], seconds: float) -> Any:
     if answer:
         return json.loads(answer)
     _, complaints = process.communicate()
-    raise RuntimeError((complaints.strip().splitlines() or [f"exit status {process.returncode}"])[-1])
+    status = process.returncode
+    ended = f"ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+    raise RuntimeError((complaints.strip().splitlines() or [ended])[-1])
 
 
 def _answer(task: Task, questions: Iterable[str]) -> Iterator[Any]:

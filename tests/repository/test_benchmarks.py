@@ -3,12 +3,15 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from benchmarks import tables
+from benchmarks.case import Setup, measure
+from benchmarks.operations import operations
 from places import ROOT
 
 pytestmark = pytest.mark.openvino
@@ -63,6 +66,16 @@ def test_each_engine_in_a_process_of_its_own(tmp_path: Path) -> None:
     (row,) = json.loads(saved.read_text("utf-8"))["rows"]
     assert row["times"].keys() == {"irrun", "OpenVINO"}
     assert row["errors"] == {"irrun": 0, "OpenVINO": 0}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_engine_that_fails_leaves_its_columns_empty(tmp_path: Path, threads: int) -> None:
+    """OpenVINO 2026.4.1 ends by SIGFPE for the decoder in f16 with one thread and AMX."""
+    setup = Setup(tmp_path, threads=threads, seconds=0)
+    (case,) = (case for case in operations(setup) if case.name == "Add channels 1 KB")
+    row = measure("operations", replace(case, memory=True, attentions=1), setup)
+    assert row.failed == "OpenVINO: AssertionError: OpenVINO fuses 0 attentions of 1"
+    assert row.times.keys() == row.errors.keys() == row.memory.keys() == {"irrun"}
 
 
 def test_lanes_compare_engines_with_equal_freedom() -> None:
