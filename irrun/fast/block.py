@@ -20,6 +20,7 @@ from irrun.fast.machine.emitting import (
     called,
     equal,
     fetch,
+    fetch_on,
     fused,
     int64,
     looped,
@@ -233,8 +234,10 @@ def multiplied(
     def step(k: ir.Value, values: Sequence[ir.Value]) -> list[ir.Value]:
         address, *sums = values
         places = [builder.add(address, builder.mul(ldb, int64(panel))) for panel in range(-(-count // VECTORS))]
-        if rows > 1 and ahead is not None:  # a single row waits for memory alone, and the processor fetches better
+        if rows > 1 and ahead is not None:
             fetch(builder, builder.add(ahead, builder.mul(k, int64(CACHE_LINE_BYTES))))
+        elif rows == 1:  # which waits for memory alone
+            fetch_on(builder, places, row_bytes(form))
         vectors = [vector for place in places for vector in widened(builder, form, place)]
         elements = [repeated(builder, builder.load(builder.gep(begin, [k]), align=4)) for begin in begins]
         added = form.add(builder, elements, vectors, in_rows(sums, count))

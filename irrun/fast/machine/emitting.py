@@ -9,8 +9,8 @@ from irrun.fast.machine.late import cgutils, ir
 from irrun.fast.machine.processor import VECTOR
 
 __all__ = [
-    "CACHE_LINE_BYTES", "FLOATS", "INTS", "at", "called", "equal", "fetch", "fused", "int64", "load_lanes", "looped",
-    "mask_of", "nearest", "repeated", "store_lanes",
+    "CACHE_LINE_BYTES", "FLOATS", "INTS", "at", "called", "equal", "fetch", "fetch_on", "fused", "int64", "load_lanes",
+    "looped", "mask_of", "nearest", "repeated", "store_lanes",
 ]  # fmt: skip
 
 _I32: Final = ir.IntType(32)
@@ -20,6 +20,9 @@ FLOATS: Final = ir.VectorType(ir.FloatType(), VECTOR)
 INTS: Final = ir.VectorType(_I32, VECTOR)
 """A vector of i32."""
 CACHE_LINE_BYTES: Final = 64
+_AHEAD_BYTES: Final = 8192
+"""How much memory a loop has asked for before it reads it. With a quarter of it, or four times as much, tokens take up
+to 1.4 times as long."""
 _SECOND_LEVEL: Final = 2
 """The second-level cache as LLVM numbers it."""
 
@@ -89,6 +92,16 @@ def fetch(builder: Any, address: ir.Value) -> None:
     """Have the processor fetch the line of memory at an address into its second-level cache."""
     hints = (ir.Constant(_I32, number) for number in (0, _SECOND_LEVEL, 1))  # to read, into which caches, data
     called(builder, "llvm.prefetch.p0", ir.VoidType(), at(builder, address, int64(0), ir.IntType(8)), *hints)
+
+
+def fetch_on(builder: Any, addresses: Sequence[ir.Value], bytes: int) -> None:
+    """Have the processor fetch so many bytes a little behind each address, which a loop over memory reads later on.
+
+    Processors do so themselves, but some of them too late: on a Xeon with AMX, a token takes up to twice as long.
+    """
+    for address in addresses:
+        for line in range(0, bytes, CACHE_LINE_BYTES):
+            fetch(builder, builder.add(address, int64(_AHEAD_BYTES // len(addresses) + line)))
 
 
 def mask_of(builder: Any, count: Any, lanes: int = VECTOR) -> ir.Value:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from irrun.fast.block import FORMS, WIDTH, Form, Sums, in_rows
 from irrun.fast.integers.dots import BYTES, DOT
-from irrun.fast.machine.emitting import FLOATS, INTS, at, equal, fused, int64, looped, repeated
+from irrun.fast.machine.emitting import FLOATS, INTS, at, equal, fetch_on, fused, int64, looped, repeated
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import VECTOR, VECTORS
 
@@ -123,6 +123,8 @@ def _dots(
             builder.load(at(builder, places[vector // VECTORS], int64(4 * VECTOR * (vector % VECTORS)), INTS), align=1)
             for vector in vectors
         ]
+        if rows <= _FEW:
+            fetch_on(builder, [*places.values()], BYTES * WIDTH)
         for half, weights in enumerate(_halves(builder, loads) if is_packed else [loads]):
             offset = builder.add(k, int64(BYTES * half))
             words = [builder.load(at(builder, begin, offset, _I32), align=1) for begin in begins]

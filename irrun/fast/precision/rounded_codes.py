@@ -12,11 +12,13 @@ import numpy as np
 
 from irrun.fast.codes import PackedCodes, unpack_rows
 from irrun.fast.functions import Number, contracted
+from irrun.fast.machine.emitting import CACHE_LINE_BYTES
 from irrun.fast.machine.memory import address_of
 from irrun.fast.machine.processor import VECTOR, compiled
 from irrun.fast.panels import WIDTH, Packed, Then, area, from_place
 from irrun.fast.precision.pairs import interleave, round_codes, round_row
 from irrun.fast.precision.tiles import (
+    LINES,
     PAIRS,
     TILE,
     TILES,
@@ -95,6 +97,7 @@ def _multiply_in_tiles(
                         PAIRS, begin > 0, held + row * apart + 4 * begin, apart, 1, 0, address_of(part), len(part),
                         total + 4 * row * WIDTH, 4 * WIDTH, wide, ahead,
                     )  # fmt: skip
+                    ahead += CACHE_LINE_BYTES * LINES * len(part) // TILE
             c, own = address_of(out) + top * out.strides[0] + 4 * column, from_place(then, top, column)
             store_sums(address_of(sums), high, wide, c, out.strides[0] // 4, own)
     end_tiles()

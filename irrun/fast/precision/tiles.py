@@ -30,7 +30,7 @@ from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import VECTOR, has
 
 __all__ = [
-    "LEAST_ROWS", "PAIRS", "TILE", "TILES", "UNSIGNED", "begin_tiles", "copy_words", "end_tiles",
+    "LEAST_ROWS", "LINES", "PAIRS", "TILE", "TILES", "UNSIGNED", "begin_tiles", "copy_words", "end_tiles",
     "holds_pairs", "multiply_rows", "multiply_tiles", "rows_at_once", "store_sums",
 ]  # fmt: skip
 
@@ -58,7 +58,7 @@ _I8: Final = ir.IntType(8)
 _I64: Final = ir.IntType(64)
 _SUMS, _ROW, _PANELS = (0, 1, 2, 3), 4, (5, 6)
 """The numbers of the tiles."""
-_LINES: Final = 4
+LINES: Final = 4
 """Lines of memory that the processor fetches with each tile of a row: sixteen tiles of rows fetch the next panel."""
 _MAX_CACHED_WORDS: Final = 144
 """The most rows of a panel that stay in the first-level cache, next to the sums of a tile of rows: 36 KiB. With all
@@ -173,9 +173,9 @@ def _row_of_tiles(
             own, place = _tile(_PANELS[n % 2]), at(builder, left, int64(4 * TILE * n), _I8)
             called(builder, _LOAD, _VOID, own, place, int64(4 * WIDTH))
             called(builder, products, _VOID, _tile(sum), _tile(_ROW), own)
-        for line in range(_LINES):
+        for line in range(LINES):
             fetch(builder, builder.add(fetched, int64(CACHE_LINE_BYTES * line)))
-        steps = 4 * WIDTH * TILE, 4 * TILE, CACHE_LINE_BYTES * _LINES
+        steps = 4 * WIDTH * TILE, 4 * TILE, CACHE_LINE_BYTES * LINES
         return [builder.add(value, int64(by)) for value, by in zip(values, steps)]
 
     def in_part(index: ir.Value, values: Sequence[ir.Value]) -> list[ir.Value]:
@@ -212,7 +212,7 @@ def multiply_rows(
                         kind, part + piece > 0, begin + row * lda, lda, some, apart, weights, last - first,
                         place + row * ldc, ldc, columns - column, ahead,
                     )  # fmt: skip
-                    ahead = min(ahead + _LINES * CACHE_LINE_BYTES // TILE * some * (last - first), end)
+                    ahead = min(ahead + LINES * CACHE_LINE_BYTES // TILE * some * (last - first), end)
 
 
 def _tile(number: int) -> ir.Constant:
