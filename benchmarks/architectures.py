@@ -374,7 +374,12 @@ def _convert(module: nn.Module, *inputs: Tensor) -> Made:
 FORMS: dict[str, Callable[[ov.Model, list[np.ndarray]], ov.Model]] = {
     "f32": lambda model, _: model,
     "f16": lambda model, _: model,
-    "int8": lambda model, feeds: _eight_bits(model, feeds),
+    "int8": lambda model, feeds: (
+        _quantized(model, feeds)
+        if _convolutional(model)
+        else nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_ASYM)
+    ),
+    "quantized": lambda model, feeds: _quantized(model, feeds, nncf.ModelType.TRANSFORMER),
     "int4": lambda model, _: nncf.compress_weights(
         model,
         mode=nncf.CompressWeightsMode.INT4_ASYM,
@@ -386,20 +391,32 @@ FORMS: dict[str, Callable[[ov.Model, list[np.ndarray]], ov.Model]] = {
 }
 """What is done to a network before it is saved. All forms but f32 are saved as ``save_model`` does by default: numbers
 that are still f32 become f16. int8 and int4 are what NNCF makes of the weights, except that int8 means FakeQuantize for
-convolutional networks. A group of int4 has 128 weights, or fewer where 128 does not divide a row, as in Swin-T."""
+convolutional networks; for others, quantized does. A group of int4 has 128 weights, or fewer where 128 does not divide
+a row, as in Swin-T."""
 
 
-def _eight_bits(model: ov.Model, feeds: list[np.ndarray]) -> ov.Model:
-    if _convolutional(model):
-        draws = [np.random.default_rng(i) for i in range(8)]
-        examples = [[draw.random(x.shape, np.float32) for x in feeds] for draw in draws]
-        return nncf.quantize(model, nncf.Dataset(examples), subset_size=len(examples))
-    return nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_ASYM)
+def _quantized(model: ov.Model, feeds: list[np.ndarray], type: nncf.ModelType | None = None) -> ov.Model:
+    """Return a model with FakeQuantize, whose limits are those of eight inputs like ``feeds``."""
+
+    def example(seed: int) -> list[np.ndarray]:
+        draw = np.random.default_rng(seed)
+        return [
+            draw.random(x.shape, np.float32) if x.dtype == np.float32 else draw.permuted(x, axis=-1) for x in feeds
+        ]
+
+    return nncf.quantize(model, nncf.Dataset([*map(example, range(8))]), subset_size=8, model_type=type)
 
 
 def _convolutional(model: ov.Model) -> bool:
     """Return whether most of the work is in convolutions: a transformer of images has one or a few."""
     return sum(op.get_type_name() in ("Convolution", "GroupConvolution") for op in model.get_ops()) > 10
+
+
+def _is_left_out(form: str, name: str, model: ov.Model) -> bool:
+    """Return whether nobody stores a network so: in int4 if it convolves, or with FakeQuantize if it writes text."""
+    if form == "quantized":
+        return _convolutional(model) or name in (gpt2.__name__, decoder.__name__)
+    return form == "int4" and _convolutional(model)
 
 
 def converted(name: str) -> Made:
@@ -413,7 +430,7 @@ def write(name: str, folder: Path) -> None:
     model, calls = converted(name)
     feeds = {f"{i}.{k}": x.numpy() for i, call in enumerate(calls) for k, x in enumerate(call)}
     for form, change in FORMS.items():
-        if form == "int4" and _convolutional(model):
+        if _is_left_out(form, name, model):
             continue
         file = f"{name}-{form}"
         changed = change(model.clone(), [x.numpy() for x in calls[0]])

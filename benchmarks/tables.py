@@ -128,7 +128,7 @@ LANES: Final = (
     ),
     Lane(
         "int8 and int4 weights",
-        ("int8", "int4"),
+        ("int8", "int4", "quantized"),
         "ratio",
         ("irrun", "OpenVINO", "irrun auto", "OpenVINO as shipped"),
     ),

@@ -24,6 +24,8 @@ _SEED: Final = 20
 _RUNS: Final = 5
 """Runs of each model: the third of a decoder makes a plan of its own."""
 _PRECISIONS: Final[tuple[Precision, ...]] = "f32", "bf16"
+_NAMES: Final = {"Number": "float32"}
+"""The names of types by those that annotations give them."""
 Entry = tuple[str, tuple[ArgumentType, ...]]
 
 
@@ -45,9 +47,13 @@ def called() -> Iterator[Entry]:
 
 
 def fits(base: str, types: tuple[ArgumentType, ...]) -> bool:
-    """Return whether there is a kernel with as many parameters."""
+    """Return whether there is a kernel whose parameters have these types."""
     code = kernels().get(base)
-    return code is not None and function_of(code).__code__.co_argcount == len(types)
+    if code is None:
+        return False
+    parameters = [annotation for name, annotation in function_of(code).__annotations__.items() if name != "return"]
+    given = [type if isinstance(type, str) else "ndarray" for type in types]
+    return [_NAMES.get(annotation, annotation.removeprefix("np.")) for annotation in parameters] == given
 
 
 def record(models: Iterable[Path], each: int) -> None:
