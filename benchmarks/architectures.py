@@ -400,9 +400,7 @@ def _quantized(model: ov.Model, feeds: list[np.ndarray], type: nncf.ModelType | 
 
     def example(seed: int) -> list[np.ndarray]:
         draw = np.random.default_rng(seed)
-        return [
-            draw.random(x.shape, np.float32) if x.dtype == np.float32 else draw.permuted(x, axis=-1) for x in feeds
-        ]
+        return [draw.random(x.shape, np.float32) if x.dtype == np.float32 else draw.permuted(x, axis=-1) for x in feeds]
 
     return nncf.quantize(model, nncf.Dataset([*map(example, range(8))]), subset_size=8, model_type=type)
 

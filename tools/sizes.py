@@ -39,7 +39,7 @@ BUDGETS: Final = {
     "irrun/explorer": 250,
     "irrun/export": 4_150,  # a converter for each operation that ONNX can say, and functions for others
     "irrun/extensions": 7_700,  # patterns are bounded before they are compiled; internal operations
-    "irrun/fast": 14_400,  # tokens as one step each, codes times digits, pictures in tiles; with the passes of a plan that only compiled kernels need, networks in integers, products in bf16 and i8, tiles, U-Nets and transformers as one step
+    "irrun/fast": 14_500,  # tokens as one step each, codes times digits, pictures in tiles; with the passes of a plan that only compiled kernels need, networks in integers, products in bf16 and i8, tiles, U-Nets and transformers as one step
     "irrun/fleet": 2_000,
     "irrun/fuzz": 1_800,  # layers that are explained are taken out, and the rest is judged
     "irrun/genai": 2_200,  # texts of both sides; templates run in a process of their own; several texts at once
@@ -58,8 +58,8 @@ BUDGETS: Final = {
     "irrun/targets": 1_510,  # releases of OpenVINO, what each infers, rules of what each refuses: of a layer, weights, an attention; limits of devices, passports
     "irrun/testing": 950,
     "irrun/types": 850,
-    "tests": 74_780,  # internal operations, editors, widths of tables; ONNX, conversions, targets, models with open dims
-    "tools": 12_610,  # kernel_calls, planted_faults, adjudication, pairs, served models, releases, conversions
+    "tests": 74_800,  # internal operations, editors, widths of tables; ONNX, conversions, targets, models with open dims
+    "tools": 12_620,  # kernel_calls, planted_faults, adjudication, pairs, served models, releases, conversions
     "benchmarks": 2_850,  # lanes, the state of decoders, budgets of networks, exports
 }
 """The most lines of Python of each folder. A change that needs more raises the number here, and says why."""

@@ -7,7 +7,6 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from irrun.fast.copying import reads_turned
 from irrun.fast.functions import contracted, summing
 from irrun.fast.machine.calls import in_calls
 from irrun.fast.machine.memory import address_of, row_at
@@ -41,13 +40,17 @@ def offer(op: _Reduce, request: Request) -> Kernel | None:
     count, inner = math.prod(shape[places[0] : places[-1] + 1]), math.prod(shape[places[-1] + 1 :])
     factor = 1.0 / count if op.mean else 1.0
 
+    def turned(array: np.ndarray) -> np.ndarray:
+        """Return a view in which the axis before those to add up is the last one."""
+        return np.moveaxis(array, places[0] - 1, -1)
+
     def reads_view(number: int, array: np.ndarray) -> bool:
-        """Return whether the last axis is added up, and lies before the one before it in memory."""
-        return places == [len(shape) - 1] and reads_turned(number, array)
+        """Return whether the last axes are added up, and lie before the axis before them in memory."""
+        return number == 0 and places[0] > 0 and inner == 1 and turned(array).flags.c_contiguous
 
     def calls(x: np.ndarray, _: np.ndarray | None = None, *, out: np.ndarray, spare: np.ndarray) -> Calls:
         is_turned = not x.flags.c_contiguous and reads_view(0, x)
-        source, columns = (x.swapaxes(-1, -2), shape[-2]) if is_turned else (np.ascontiguousarray(x), inner)
+        source, columns = (turned(x), shape[places[0] - 1]) if is_turned else (np.ascontiguousarray(x), inner)
         target = out.reshape(-1)
         return [Call(_add_up, (source.reshape(-1), count, columns, factor, target), target.size)]
 

@@ -12,11 +12,11 @@ from enum import IntEnum
 from typing import Any, Final
 
 from irrun.fast.integers.dots import BYTES, DOT, Dot
-from irrun.fast.machine.emitting import at, equal, fused, int64, load_lanes, mask_of, nearest, store_lanes
+from irrun.fast.machine.emitting import at, called, equal, fused, int64, load_lanes, mask_of, nearest, store_lanes
 from irrun.fast.machine.late import cgutils, emitted, ir, literal, types
 from irrun.fast.machine.processor import ROWS, VECTORS
 
-__all__ = ["ROUNDING", "TWICE", "Arguments", "IntegerBlock", "Row", "as_bytes", "integer_block"]
+__all__ = ["TWICE", "Arguments", "IntegerBlock", "Row", "as_bytes", "integer_block"]
 
 
 TWICE: Final = VECTORS
@@ -43,8 +43,20 @@ _I8: Final = ir.IntType(8)
 _I32: Final = ir.IntType(32)
 _I64: Final = ir.IntType(64)
 _BIT: Final = ir.IntType(1)
-ROUNDING: Final = float(3 << 22)
+_ROUNDING: Final = float(3 << 22)
 """A number whose neighbours in f32 are 1 away."""
+_PACKS: Final = {
+    4: ("llvm.x86.sse2.packssdw.128", "llvm.x86.sse2.packuswb.128"),
+    8: ("llvm.x86.avx2.packssdw", "llvm.x86.avx2.packuswb"),
+    16: ("llvm.x86.avx512.packssdw.512", "llvm.x86.avx512.packuswb.512"),
+}
+"""What packs i32 to i16, and these to bytes, by the numbers in a vector. Others become the nearest limit."""
+_WHOLE: Final = {4: "llvm.x86.sse2.cvtps2dq", 8: "llvm.x86.avx.cvt.ps2dq.256", 16: "llvm.x86.avx512.mask.cvtps2dq.512"}
+"""What rounds f32 to i32, by the numbers in a vector."""
+_WIDEST: Final = 16
+"""The numbers in a vector of AVX-512, whose instructions have masks."""
+_EACH: Final = 4
+"""Vectors that are packed to one."""
 _Vectors = Sequence[Sequence[ir.Value]]
 """The variable that holds a vector, for each window of a block and vector of channels."""
 
@@ -135,8 +147,11 @@ class IntegerBlock:
         self.floats, self.bytes = (ir.VectorType(type, self.lanes) for type in (_F32, _I8))
         self.full = builder.icmp_signed("==", arguments.last, int64(self.lanes))
         self.mask = mask_of(builder, arguments.last, self.lanes)
+        self.packs = self.lanes == _WIDEST and self.count > 1
+        self.least: ir.Value | None = None
 
     def emit(self) -> None:
+        self.begin()
         sums = self.variables(self.dot.vector)
         for n in range(self.count):
             start = self.number(Row.START, n, self.dot.vector)
@@ -147,6 +162,11 @@ class IntegerBlock:
         else:
             self.multiply(sums)
         self.finish(sums)
+
+    def begin(self) -> None:
+        """Find what all results of the block need: the least level of each channel."""
+        if self.levels and self.packs:
+            self.least = packed(self.builder, [self.number(Row.LOW, n) for n in range(self.count)])
 
     def variables(self, type: ir.Type) -> _Vectors:
         return [[cgutils.alloca_once(self.builder, type) for _ in range(self.count)] for _ in range(self.rows)]
@@ -231,7 +251,7 @@ class IntegerBlock:
                     other = self.number(Row.OTHER, n)
                     builder.store(fused(builder, level, other, builder.load(row[n])), row[n])
         for (place, _), row in zip(places, results):
-            numbers = [self.clamped(builder.load(result), Row.LOW, Row.HIGH, n) for n, result in enumerate(row)]
+            numbers = [*map(builder.load, row)]
             if self.levels:
                 self.write_levels(builder.add(place, of.column), numbers)
             else:
@@ -242,14 +262,37 @@ class IntegerBlock:
         return [self.builder.uitofp(self.read(address, n), self.floats) for n in range(self.count)]
 
     def write_levels(self, address: ir.Value, numbers: Sequence[ir.Value]) -> None:
-        """Store a row of numbers from 0 to 255 as levels."""
-        for n, number in enumerate(numbers):
-            self.write(as_bytes(self.builder, number), address, n)
+        """Store a row of numbers as levels."""
+        builder = self.builder
+        if self.least is None:
+            for n, number in enumerate(numbers):
+                self.write(as_bytes(builder, self.clamped(number, Row.LOW, Row.HIGH, n)), address, n)
+            return
+        words = ir.VectorType(_I32, self.lanes)
+        order = [_EACH * lane + n for n in range(_EACH) for lane in range(self.lanes // _EACH)]
+        found = builder.bitcast(self.packed(numbers), words)
+        found = builder.shuffle_vector(found, found, ir.Constant(words, order))
+        known = builder.trunc(builder.add(self.of.last, int64(self.lanes * (self.count - 1))), _I8)
+        place = at(builder, address, int64(0), self.least.type)
+        store_lanes(
+            builder, builder.bitcast(found, self.least.type), place, mask_of(builder, known, _EACH * self.lanes), 1
+        )
+
+    def packed(self, numbers: Sequence[ir.Value]) -> ir.Value:
+        """Return a row of numbers as levels, in the order of ``packed``. NaN becomes the least level."""
+        builder, least = self.builder, self.least
+        bounds = [self.number(Row.HIGH, n) for n in range(self.count)]
+        most = [
+            builder.select(builder.fcmp_ordered(">", number, bound), bound, number)
+            for number, bound in zip(numbers, bounds)
+        ]
+        found = packed(builder, most)
+        return builder.select(builder.icmp_unsigned(">", found, least), found, least)
 
     def write_numbers(self, address: ir.Value, numbers: Sequence[ir.Value]) -> None:
         """Store a row of f32."""
         for n, number in enumerate(numbers):
-            self.write(number, address, n)
+            self.write(self.clamped(number, Row.LOW, Row.HIGH, n), address, n)
 
     def number(self, which: Row, n: int, type: ir.Type | None = None) -> ir.Value:
         """Return the vector ``n`` of a row of the numbers."""
@@ -299,6 +342,24 @@ def as_bytes(builder: Any, numbers: ir.Value) -> ir.Value:
     The sum with a large number has the integer in its lowest bits.
     """
     type: Any = numbers.type  # type: ignore[attr-defined]
-    large = builder.fadd(numbers, equal(type, ROUNDING))
+    large = builder.fadd(numbers, equal(type, _ROUNDING))
     bits = builder.bitcast(large, ir.VectorType(_I32, type.count))
     return builder.trunc(bits, ir.VectorType(_I8, type.count))
+
+
+def packed(builder: Any, numbers: Sequence[ir.Value]) -> ir.Value:
+    """Return up to four vectors of f32, rounded, as one of bytes: in each sixteen bytes, four numbers of each vector.
+
+    The vectors have 16 numbers (AVX-512), 8 (AVX2) or 4 (SSE), each below 2^31. Smaller ones than 0, and NaN, become 0.
+    """
+    type: Any = numbers[0].type  # type: ignore[attr-defined]
+    whole: Any = ir.VectorType(_I32, type.count)
+    # in the mode of the processor: to the nearest, or the even one
+    more = () if type.count < _WIDEST else (equal(whole, 0), ir.Constant(ir.IntType(16), -1), ir.Constant(_I32, 4))
+    found = [called(builder, _WHOLE[type.count], whole, number, *more) for number in numbers]
+    found = [found[n % len(found)] for n in range(_EACH)]
+    for name in _PACKS[type.count]:
+        wide: Any = found[0].type
+        narrow = ir.VectorType(ir.IntType(wide.element.width // 2), 2 * wide.count)
+        found = [called(builder, name, narrow, *found[n : n + 2]) for n in range(0, len(found), 2)]
+    return found[0]

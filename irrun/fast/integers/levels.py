@@ -156,16 +156,24 @@ def level(x: Number, scale: Number, shift: Number, top: Number) -> Number:
     return np.uint8(np.int32(np.rint(place if place < top else top)))
 
 
-def decoding(grid: Grid, channels: int, rows: tuple[int, ...]) -> Kernel:
-    """Return the kernel that gives the f32 for which levels stand: of the shape ``rows`` if that is not empty.
+def decoding(grid: Grid, shape: tuple[int, ...]) -> Kernel:
+    """Return the kernel that gives the f32 for which levels stand, of a shape whose last axis is the channels."""
+    numbers = np.array([grid.step, -grid.zero * grid.step], np.float32)
+    table = np.ascontiguousarray(np.broadcast_to(numbers, (2, shape[-1])))
 
-    Otherwise, it is a view (batch, channels, rows, columns).
+    def calls(levels: np.ndarray, *, out: np.ndarray, spare: np.ndarray) -> Calls:
+        pixels = out.reshape(-1, shape[-1])
+        return [Call(_decode, (levels.reshape(len(pixels), -1), table, pixels), len(pixels))]
+
+    return in_calls("from levels", calls, shape, np.float32, math.prod(shape))
+
+
+@compiled
+def _decode(levels: np.ndarray, numbers: np.ndarray, out: np.ndarray, first: int, last: int) -> None:
+    """Fill the rows ``first`` to ``last`` of ``out`` f32 [pixels, channels].
+
+    ``levels`` is u8 [pixels, padded channels], and ``numbers`` f32 [2, channels] holds factors and addends.
     """
-    step, low = (numbers.astype(np.float32) for numbers in (grid.step, -grid.zero * grid.step))
-
-    def call(levels: np.ndarray) -> np.ndarray:
-        numbers = levels[..., :channels] * step
-        np.add(numbers, low, out=numbers)
-        return numbers.reshape(rows) if rows else numbers.transpose(0, 3, 1, 2)
-
-    return Kernel(call, "from levels")
+    for pixel in range(first, last):
+        for c in range(out.shape[1]):
+            out[pixel, c] = np.float32(levels[pixel, c]) * numbers[0, c] + numbers[1, c]

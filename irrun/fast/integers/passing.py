@@ -32,6 +32,7 @@ from irrun.kernels.convolution.windows import Axis
 from irrun.opdef import Kernel, Op, Value
 from irrun.planning import requests
 from irrun.planning.flow import Context, Flow, is_static
+from irrun.planning.layout import shown_first
 from irrun.planning.steps import UNCHOSEN, Step
 from irrun.types import ELEMENT_TYPES, PartialShape
 
@@ -109,9 +110,13 @@ class _Integers:
         if not known:
             self.keep(step)
             return
-        (is_rows, *_), shape = known, self.values[slot].shape.static or ()
-        kernel = decoding(self.grids[slot], self.shape(slot, is_rows)[3], shape if is_rows else ())
-        self.new.append(_moving(step, self.levels[slot, is_rows], slot, kernel))
+        is_rows, shape = known[0], self.values[slot].shape.static or ()
+        kernel = decoding(self.grids[slot], shape if is_rows else self.shape(slot, False))
+        decoded = _moving(step, self.levels[slot, is_rows], slot, kernel)
+        if is_rows:
+            self.new.append(decoded)
+        else:
+            self.append_shown(decoded, slot)
 
     def levels_of(self, slot: int, is_rows: bool) -> int:
         """Return the slot of the levels of a slot that has a grid. Append the step that fills it, if there is none."""
@@ -261,9 +266,13 @@ class _Integers:
             slot = end.slot if end.after.grid is None else self.new_levels(end.slot, is_rows)
             self.new.append(replace(known, writes=(slot,)))
             return
-        whole = self.context.add(self.values[end.slot].reshaped(PartialShape.of(self.shape(end.slot, False))))
-        self.new.append(replace(known, writes=(whole,)))
-        self.new.append(_moving(last, whole, end.slot, _VIEW))
+        self.append_shown(known, end.slot)
+
+    def append_shown(self, step: Step, slot: int) -> None:
+        """Append a step that fills a value whose channels are last, and one that gives a slot as a view of it."""
+        whole = self.context.add(self.values[slot].reshaped(PartialShape.of(self.shape(slot, False))))
+        self.new.append(replace(step, writes=(whole,)))
+        self.new.append(shown_first(step, whole, slot, 4))
 
     def filters(self, step: Step) -> IntegerFilters | None:
         """Return the filters or the matrix that the file holds as i8, with a scale for each channel of the output."""
@@ -377,6 +386,3 @@ def _moving(step: Step, read: int, write: int, kernel: Kernel) -> Step:
     """Return a step that converts a value. It counts for the layer of ``step``."""
     given = {"reads": (read,), "writes": (write,), "layers": (step.layer,), "dynamic": False, "own_inputs": False}
     return replace(step, op=_Opaque(), kernel=kernel, **given)
-
-
-_VIEW: Final = Kernel(lambda array: array.transpose(0, 3, 1, 2), "view of channels last")

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from irrun.base.memory import lasting
-from irrun.fast.integers.block import ROUNDING, Arguments, IntegerBlock, Row
+from irrun.fast.integers.block import Arguments, IntegerBlock, Row
 from irrun.fast.integers.dots import DOTS, Dot
 from irrun.fast.machine.emitting import at, called, equal, int64, load_lanes, mask_of, store_lanes
 from irrun.fast.machine.late import cgutils, emitted, ir, types
@@ -30,12 +30,6 @@ _EACH: Final = _LANE // TAPS
 _MAX_LANES: Final = 4
 _HELD_TAPS: Final = 9
 """The taps of most depthwise filters, whose weights stay in registers."""
-_PACKS: Final = {
-    4: ("llvm.x86.sse2.packssdw.128", "llvm.x86.sse2.packuswb.128"),
-    8: ("llvm.x86.avx2.packssdw", "llvm.x86.avx2.packuswb"),
-    16: ("llvm.x86.avx512.packssdw.512", "llvm.x86.avx512.packuswb.512"),
-}
-"""What packs i32 to i16, and these to bytes, by the numbers in a vector."""
 _I8: Final = ir.IntType(8)
 _I32: Final = ir.IntType(32)
 _I64: Final = ir.IntType(64)
@@ -118,7 +112,8 @@ class _QuadBlock(IntegerBlock):
         self.bytes = ir.VectorType(_I8, _LANE * lanes)
         self.mask = mask_of(builder, builder.trunc(arguments.last, _I8), _LANE * lanes)
         self.full = builder.icmp_signed("==", arguments.last, int64(_LANE * lanes))
-        self.start = arguments
+        self.start, self.packs = arguments, True
+        self.begin()
 
     def emit_window(self, row: ir.Value, weights: Sequence[Sequence[ir.Value]] | None) -> None:
         """Emit the window of a row of the table, with the weights of each quad, or those in memory."""
@@ -177,10 +172,11 @@ class _QuadBlock(IntegerBlock):
 
     def write_levels(self, address: ir.Value, numbers: Sequence[ir.Value]) -> None:
         """Store numbers as levels. To pack them brings them in order."""
-        self.store(address, _packed(self.builder, numbers), 1)
+        self.store(address, self.packed(numbers), 1)
 
     def write_numbers(self, address: ir.Value, numbers: Sequence[ir.Value]) -> None:
-        self.store(address, _in_order(self.builder, numbers, self.whole), 4)
+        clamped = [self.clamped(number, Row.LOW, Row.HIGH, n) for n, number in enumerate(numbers)]
+        self.store(address, _in_order(self.builder, clamped, self.whole), 4)
 
     def store(self, address: ir.Value, value: Any, size: int) -> None:
         """Store what belongs to the channels, in elements of ``size`` bytes."""
@@ -200,22 +196,6 @@ def _interleaved(builder: Any, two: Sequence[ir.Value], lanes: int, size: int, h
             order += [*range(begin, begin + size)]
             order += [*range(_LANE * lanes + begin, _LANE * lanes + begin + size)]
     return builder.shuffle_vector(*two, _order(order))
-
-
-def _packed(builder: Any, numbers: Sequence[ir.Value]) -> ir.Value:
-    """Return four vectors of f32 from 0 to 255 as one of bytes: in each sixteen bytes, four numbers of each vector.
-
-    The vectors have 16 numbers (AVX-512), 8 (AVX2) or 4 (SSE).
-    """
-    type: Any = numbers[0].type  # type: ignore[attr-defined]
-    large = equal(type, ROUNDING)
-    zero = builder.bitcast(large, ir.VectorType(_I32, type.count))
-    found = [builder.sub(builder.bitcast(builder.fadd(number, large), zero.type), zero) for number in numbers]
-    for name in _PACKS[type.count]:
-        wide: Any = found[0].type
-        narrow = ir.VectorType(ir.IntType(wide.element.width // 2), 2 * wide.count)
-        found = [called(builder, name, narrow, *found[n : n + 2]) for n in range(0, len(found), 2)]
-    return found[0]
 
 
 def _in_order(builder: Any, found: Sequence[ir.Value], lanes: int) -> ir.Value:

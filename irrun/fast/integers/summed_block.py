@@ -56,6 +56,7 @@ class _SummedBlock(IntegerBlock):
 
     def emit_windows(self, begin: ir.Value, end: ir.Value) -> None:
         """Emit the windows ``begin`` to ``end``."""
+        self.begin()
         builder, start, size = self.builder, self.start, 4 * self.lanes
         sums = self.variables(self.dot.vector)
         with cgutils.for_range_slice(builder, begin, end, int64(self.rows)) as (window, _):
