@@ -159,7 +159,8 @@ def convolution(filters: IntegerFilters, axes: tuple[Axis, ...], batch: int, gri
             given = (data, nothing.view(np.uint8), panels, rows, target, geometry, *more, *changed)
         else:
             given = (data, nothing.view(np.uint8), panels, rows, other, target, geometry, *more, rounds, adds)
-        return [Call(function, given, windows, MIN_PIECE_WINDOWS)]
+        each = 1 if panels.nbytes > data.nbytes else 2  # each part reads all filters
+        return [Call(function, given, windows, TILE if TILES else MIN_PIECE_WINDOWS, each)]
 
     name, packing = "integers, depthwise" if depthwise else "integers", Packing((1,), panels.nbytes + rows.nbytes)
     return in_calls(name, calls, shape, dtype, flops // _FASTER, flops=flops, packing=packing)
