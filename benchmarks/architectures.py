@@ -412,9 +412,8 @@ def _convolutional(model: ov.Model) -> bool:
 
 def _is_left_out(form: str, name: str, model: ov.Model) -> bool:
     """Return whether nobody stores a network so: in int4 if it convolves, or with FakeQuantize if it writes text."""
-    if form == "quantized":
-        return _convolutional(model) or name in (gpt2.__name__, decoder.__name__)
-    return form == "int4" and _convolutional(model)
+    writes_text = form == "quantized" and name in (gpt2.__name__, decoder.__name__)
+    return form in ("int4", "quantized") and (writes_text or _convolutional(model))
 
 
 def converted(name: str) -> Made:
@@ -427,11 +426,9 @@ def write(name: str, folder: Path) -> None:
     """Convert one network, in all forms. A .xml comes last: where it is, all is."""
     model, calls = converted(name)
     feeds = {f"{i}.{k}": x.numpy() for i, call in enumerate(calls) for k, x in enumerate(call)}
-    for form, change in FORMS.items():
-        if _is_left_out(form, name, model):
-            continue
+    for form in (form for form in FORMS if not _is_left_out(form, name, model)):
         file = f"{name}-{form}"
-        changed = change(model.clone(), [x.numpy() for x in calls[0]])
+        changed = FORMS[form](model.clone(), [x.numpy() for x in calls[0]])
         np.savez(folder / f"{file}.npz", **feeds)
         partial = folder / f"{file}.partial.xml"
         ov.save_model(changed, partial, compress_to_fp16=form != "f32")

@@ -365,3 +365,11 @@ def test_no_images() -> None:
     x = b.parameter([0, 33, 50])
     y = b.Convolution(x, normal(24, 33, 3), strides=[1], dilations=[1], pads_begin=[1], pads_end=[1])
     assert irrun.compile(b.model(y), exact=False)([np.zeros((0, 33, 50), np.float32)])[0].shape == (0, 24, 50)
+
+
+def test_a_product_whose_depth_is_open() -> None:
+    """Its matrix says how deep it is. The input is elsewhere in each run."""
+    matrix = normal(24, 40)
+    executable = irrun.compile(b.model({"y": b.MatMul(b.parameter([4, 3, -1], "f32"), matrix)}))
+    for x in [normal(4, 3, 24) for _ in range(3)]:
+        np.testing.assert_allclose(executable([x])[0], x @ matrix, rtol=1e-5, atol=1e-5)

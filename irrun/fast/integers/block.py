@@ -268,15 +268,13 @@ class IntegerBlock:
             for n, number in enumerate(numbers):
                 self.write(as_bytes(builder, self.clamped(number, Row.LOW, Row.HIGH, n)), address, n)
             return
-        words = ir.VectorType(_I32, self.lanes)
+        size = _EACH * self.lanes
+        words, bytes = ir.VectorType(_I32, self.lanes), ir.VectorType(_I8, size)
         order = [_EACH * lane + n for n in range(_EACH) for lane in range(self.lanes // _EACH)]
         found = builder.bitcast(self.packed(numbers), words)
-        found = builder.shuffle_vector(found, found, ir.Constant(words, order))
+        found = builder.bitcast(builder.shuffle_vector(found, found, ir.Constant(words, order)), bytes)
         known = builder.trunc(builder.add(self.of.last, int64(self.lanes * (self.count - 1))), _I8)
-        place = at(builder, address, int64(0), self.least.type)
-        store_lanes(
-            builder, builder.bitcast(found, self.least.type), place, mask_of(builder, known, _EACH * self.lanes), 1
-        )
+        store_lanes(builder, found, at(builder, address, int64(0), bytes), mask_of(builder, known, size), 1)
 
     def packed(self, numbers: Sequence[ir.Value]) -> ir.Value:
         """Return a row of numbers as levels, in the order of ``packed``. NaN becomes the least level."""

@@ -64,7 +64,9 @@ def join_turns(flow: Flow, context: Context) -> Flow:
 
     def joins(position: int) -> bool:
         step = flow.steps[position]
-        is_static = all(context.values[slot].shape.is_static for slot in step.writes)
+        # calls are prepared for the addresses and shapes of what they read, but for what Begin reads in each run
+        slots = step.writes if step.kernel.joins.begin is not None else (*step.writes, *step.reads)
+        is_static = all(context.values[slot].shape.is_static for slot in slots if slot >= 0)
         return position in views or (_has_calls(step) and is_static)
 
     steps: list[Step] = []
