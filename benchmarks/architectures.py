@@ -390,13 +390,13 @@ FORMS: dict[str, Callable[[ov.Model, list[np.ndarray]], ov.Model]] = {
     ),
 }
 """What is done to a network before it is saved. All forms but f32 are saved as ``save_model`` does by default: numbers
-that are still f32 become f16. int8 and int4 are what NNCF makes of the weights, except that int8 means FakeQuantize for
-convolutional networks; for others, quantized does. A group of int4 has 128 weights, or fewer where 128 does not divide
+that are still f32 become f16. In int8 and int4, NNCF compresses the weights; but a convolutional network in int8 has
+FakeQuantize, as others have if they are quantized. A group of int4 has 128 weights, or fewer where 128 does not divide
 a row, as in Swin-T."""
 
 
 def _quantized(model: ov.Model, feeds: list[np.ndarray], type: nncf.ModelType | None = None) -> ov.Model:
-    """Return a model with FakeQuantize, whose limits are those of eight inputs like ``feeds``."""
+    """Return a model with FakeQuantize. Eight inputs like ``feeds`` give its limits."""
 
     def example(seed: int) -> list[np.ndarray]:
         draw = np.random.default_rng(seed)

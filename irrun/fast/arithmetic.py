@@ -117,7 +117,7 @@ def scale(
 def clamp(
     a: int, step: int, target: int, apart: int, columns: int, low: Number, high: Number, first: int, last: int
 ) -> None:
-    """Fill rows with those of a matrix, between two limits: see ``add``."""
+    """Fill rows with the rows of a matrix, and limit each number: see ``add``."""
     for i in range(first, last):
         changed = moved(a + 4 * i * step, target + 4 * i * apart, columns)
         for j in range(columns):

@@ -236,7 +236,7 @@ def multiplied(
         places = [builder.add(address, builder.mul(ldb, int64(panel))) for panel in range(-(-count // VECTORS))]
         if rows > 1 and ahead is not None:
             fetch(builder, builder.add(ahead, builder.mul(k, int64(CACHE_LINE_BYTES))))
-        elif rows == 1:  # which waits for memory alone
+        elif rows == 1:  # a single row waits for memory alone
             fetch_on(builder, places, row_bytes(form))
         vectors = [vector for place in places for vector in widened(builder, form, place)]
         elements = [repeated(builder, builder.load(builder.gep(begin, [k]), align=4)) for begin in begins]

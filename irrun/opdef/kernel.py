@@ -209,7 +209,7 @@ class Joins:
     would not pay off.
     """
     channels_last: Kernel | None = None
-    """The kernel that gives the result with its channels last in memory, of which this kernel returns a view."""
+    """The kernel with channels last in the memory of its result. This kernel returns a view of such a result."""
     in_parts: Callable[[Sequence[int]], Kernel | None] | None = None
     """Returns the kernel that reads its first input in two parts, which a Concat would join along the last axis.
 

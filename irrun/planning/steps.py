@@ -66,7 +66,7 @@ class Step:
     """The slots of the old and the new value of each variable to which the step appends; -1 for an old one that another
     step reads."""
     parts: Callable[[], Sequence[Part]] | None = None
-    """Returns the parts of a step of several kernels. Their times are those of this thread's last run, or 0."""
+    """Returns the parts of a step of several kernels, and how long each took in the last run of this thread, or 0."""
     out: tuple[tuple[tuple[int, ...], np.dtype], ...] = ()
     """The shape and dtype of each array that the executor passes as ``out=``; none if the kernel allocates them."""
     out_bytes: int = 0

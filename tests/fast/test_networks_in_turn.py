@@ -168,7 +168,7 @@ def test_windows(shift: int) -> None:
     [((2, 7, 9, 5), (1, 2)), ((3, 1300), (1,)), ((1300, 3), (0,)), ((2, 3, 1031), (1,)), ((4, 5), (0, 1)), ((3, 1, 4), (1,)), ((5, 6), (-1,))],
 )  # fmt: skip
 def test_sums_and_means(shape: tuple[int, ...], axes: tuple[int, ...], keep: bool) -> None:
-    """Also of numbers of which f32 holds no sum: a million and a few."""
+    """Also of numbers like a million and a few: a sum in f32 would round them."""
     x = b.parameter(list(shape), name="x")
     results = {name: getattr(b, name)(x, integers(*axes), keep_dims=keep) for name in ("ReduceSum", "ReduceMean")}
     executable = irrun.compile(b.model(results), exact=False)

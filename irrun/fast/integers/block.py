@@ -271,12 +271,12 @@ class IntegerBlock:
         size = _EACH * self.lanes
         words, bytes = ir.VectorType(_I32, self.lanes), ir.VectorType(_I8, size)
         order = [_EACH * lane + n for n in range(_EACH) for lane in range(self.lanes // _EACH)]
-        found = builder.bitcast(self.packed(numbers), words)
+        found = builder.bitcast(self.as_levels(numbers), words)
         found = builder.bitcast(builder.shuffle_vector(found, found, ir.Constant(words, order)), bytes)
         known = builder.trunc(builder.add(self.of.last, int64(self.lanes * (self.count - 1))), _I8)
         store_lanes(builder, found, at(builder, address, int64(0), bytes), mask_of(builder, known, size), 1)
 
-    def packed(self, numbers: Sequence[ir.Value]) -> ir.Value:
+    def as_levels(self, numbers: Sequence[ir.Value]) -> ir.Value:
         """Return a row of numbers as levels, in the order of ``packed``. NaN becomes the least level."""
         builder, least = self.builder, self.least
         bounds = [self.number(Row.HIGH, n) for n in range(self.count)]

@@ -172,7 +172,7 @@ class _QuadBlock(IntegerBlock):
 
     def write_levels(self, address: ir.Value, numbers: Sequence[ir.Value]) -> None:
         """Store numbers as levels. To pack them brings them in order."""
-        self.store(address, self.packed(numbers), 1)
+        self.store(address, self.as_levels(numbers), 1)
 
     def write_numbers(self, address: ir.Value, numbers: Sequence[ir.Value]) -> None:
         clamped = [self.clamped(number, Row.LOW, Row.HIGH, n) for n, number in enumerate(numbers)]

@@ -21,8 +21,8 @@ INTS: Final = ir.VectorType(_I32, VECTOR)
 """A vector of i32."""
 CACHE_LINE_BYTES: Final = 64
 _AHEAD_BYTES: Final = 8192
-"""How much memory a loop has asked for before it reads it. With a quarter of it, or four times as much, tokens take up
-to 1.4 times as long."""
+"""Bytes that a loop asks for before it reads them. With a quarter or four times as many, tokens take up to 1.4 times as
+long."""
 _SECOND_LEVEL: Final = 2
 """The second-level cache as LLVM numbers it."""
 
@@ -95,9 +95,10 @@ def fetch(builder: Any, address: ir.Value) -> None:
 
 
 def fetch_on(builder: Any, addresses: Sequence[ir.Value], bytes: int) -> None:
-    """Have the processor fetch so many bytes a little behind each address, which a loop over memory reads later on.
+    """Have the processor fetch so many bytes ``_AHEAD_BYTES`` behind an address, or nearer to each of several.
 
-    Processors do so themselves, but some of them too late: on a Xeon with AMX, a token takes up to twice as long.
+    A loop that reads on from there finds them in the cache. Processors fetch by themselves, but some of them too late:
+    on a Xeon with AMX, a token takes up to twice as long.
     """
     for address in addresses:
         for line in range(0, bytes, CACHE_LINE_BYTES):

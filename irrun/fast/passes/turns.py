@@ -64,7 +64,7 @@ def join_turns(flow: Flow, context: Context) -> Flow:
 
     def joins(position: int) -> bool:
         step = flow.steps[position]
-        # calls are prepared for the addresses and shapes of what they read, but for what Begin reads in each run
+        # calls are prepared for known shapes; Begin alone reads others, in each run
         slots = step.writes if step.kernel.joins.begin is not None else (*step.writes, *step.reads)
         is_static = all(context.values[slot].shape.is_static for slot in slots if slot >= 0)
         return position in views or (_has_calls(step) and is_static)
@@ -219,7 +219,7 @@ def _joined(
 
 
 def _layers(flow: Flow, inner: Sequence[int], own: Set[int], views: Mapping[int, View]) -> list[list[Layer]]:
-    """Return the layers of each step that has calls, with those of the views before it."""
+    """Return the layers of each step with calls, and of the views before it."""
     layers: list[list[Layer]] = [[]]
     for position in inner:
         layers[-1] += flow.steps[position].layers if position in own else ()
