@@ -31,7 +31,7 @@ _INTEGERS: Final = "Integers"
 """There is no level for NaN."""
 _SPREADING: Final = ("Convolution", "GRUCell", "GRUSequence", "LSTMCell", "LSTMSequence", "MatMul")
 """Models in which a huge number makes errors beside it: in its tile, or where equal weights cancel it out."""
-_ATTENTION: Final = ("ScaledDotProductAttention", "Token")
+_ATTENTION: Final = ("ScaledDotProductAttention", "Token", "Windows")
 """A weight that is subnormal in ``exact`` and 0 in a kernel makes NaN of an infinity, and a score of huge numbers that is
 NaN where each product is rounded may be infinite where it is not."""
 _MAX_ERROR: Final = 3e-5

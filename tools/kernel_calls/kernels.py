@@ -24,7 +24,8 @@ _DIGITS: Final = frozenset({"digits._multiply_part", "digits.split_rows"})
 """What nothing calls on a processor that has no instruction for four products of bytes."""
 _WIDENING: Final = frozenset({"windows.widen_bytes"})
 """What nothing calls on a processor that has one."""
-
+_TILED: Final = frozenset({"rounded_codes._multiply_part"})
+"""What nothing calls on a processor that has no tiles."""
 _PADDING: Final = frozenset({"windows.pad_words"})
 """What nothing calls on a processor that has tiles."""
 
@@ -43,7 +44,7 @@ def kernels() -> Mapping[str, MachineCode]:
 def needed(threads: int) -> frozenset[str]:
     """Return the kernels that models reach on this processor, with so many threads."""
     others = _SHARING if threads == 1 else frozenset[str]()
-    others |= _PADDING if TILES else frozenset()
+    others |= _PADDING if TILES else _TILED
     return frozenset(kernels()) - others - (_DIGITS if DOT is None or DOT.wide else _WIDENING)
 
 
