@@ -40,7 +40,7 @@ def read_feeds(
             feed = by_position[position]
             array = _read_input(model, parameter, values[parameter.id, 0], feed)
             arrays.append(array)
-            if not (isinstance(feed, np.ndarray) and np.may_share_memory(array, feed)):
+            if array is not feed and not (isinstance(feed, np.ndarray) and np.may_share_memory(array, feed)):
                 converted += array.nbytes + text_bytes(array)
         elif parameter.id in model.contents:
             arrays.append(model.contents[parameter.id][0])
@@ -115,7 +115,7 @@ def _accept(feed: Any, wanted: ElementType, version: int) -> np.ndarray | None:
         return array.astype(array.dtype.newbyteorder("="), copy=False)
     if not isinstance(feed, np.ndarray):
         return _read(array, wanted)
-    if array.dtype.newbyteorder("=") == wanted.dtype:
+    if array.dtype == wanted.dtype or array.dtype.newbyteorder("=") == wanted.dtype:
         array = array.astype(wanted.dtype, copy=False)
         return _read(array, wanted) if wanted.bits < 8 and wanted.dtype == np.uint8 else array
     if version == 10 and wanted.name == "f16" and array.dtype.newbyteorder("=") == np.float32:
