@@ -58,7 +58,7 @@ BUDGETS: Final = {
     "irrun/targets": 1_510,  # releases of OpenVINO, what each infers, rules of what each refuses: of a layer, weights, an attention; limits of devices, passports
     "irrun/testing": 950,
     "irrun/types": 850,
-    "tests": 74_800,  # internal operations, editors, widths of tables; ONNX, conversions, targets, models with open dims
+    "tests": 74_810,  # internal operations, editors, widths of tables; ONNX, conversions, targets, models with open dims
     "tools": 12_620,  # kernel_calls, planted_faults, adjudication, pairs, served models, releases, conversions
     "benchmarks": 2_850,  # lanes, the state of decoders, budgets of networks, exports
 }

@@ -118,7 +118,8 @@ def post(task: Callable[[], object]) -> None:
 class _Job(Generic[_T]):
     """A job shared by several threads.
 
-    Each thread takes the next part until none is left. A thread that wakes up too late is not waited for.
+    Each thread takes the next part until none is left. A thread that wakes up too late is not waited for, and keeps no
+    array.
     """
 
     def __init__(self, function: Callable[[_T], object], parts: Sequence[_T]) -> None:
@@ -139,6 +140,7 @@ class _Job(Generic[_T]):
             except KeyboardInterrupt as error:  # go on: threads still write to memory that is used again
                 self.failed.append(error)
                 self.rest.clear()
+        del self.function  # who comes late would keep its arrays
         if self.failed:
             raise self.failed[0]
 

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -133,6 +134,11 @@ def test_who_comes_late_is_not_waited_for(use: Callable[[int], None]) -> None:
     tasks.put(hold)
     each(done.append, range(5), WORTH)
     assert done == list(range(5))
+    array = np.zeros(5)
+    held = weakref.ref(array)
+    each(array.item, range(5), WORTH)
+    del array
+    assert held() is None, "the thread that comes late keeps what the parts need"
     assert not busy.is_set()
     busy.set()
     each(done.append, range(5), WORTH)
