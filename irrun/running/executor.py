@@ -82,7 +82,7 @@ class Executable:
         )  # fmt: skip
         self._interpreter = Interpreter(model, max_memory, timeout)
         self._limits = Limits(max_memory, self._interpreter.pool)
-        Live(self._limits, self.plan, self._held()).begin(self.plan)
+        Live(self._limits, self.plan, self._lasting(())).begin(self.plan)
         self._output_names = [model.result_names(r) for r in model.results]
         self._strict = Strict(model) if strict else None
 
@@ -151,8 +151,9 @@ class Executable:
         every: tuple[Hook, ...] = (*hooks, *([tap] if tap else []))
         plan = self._plan_for(arrays, every)
         interpreter = self._interpreter
-        live = Live(self._limits, plan, self._held() + converted)
-        live.know((*arrays, *interpreter.variables.held))
+        held = interpreter.variables.held
+        live = Live(self._limits, plan, self._lasting(held) + converted)
+        live.know((*arrays, *held))
         deadline = interpreter.deadline()
         try:
             # no numpy warnings: NaN and Inf are ordinary values, as in the OpenVINO runtime
@@ -171,11 +172,10 @@ class Executable:
         interpreter.variables.commit()
         return Outputs(self._output_names, returned, tap.arrays if tap else None)
 
-    def _held(self) -> int:
-        """Return the bytes that last from run to run beside constants: the variables and the copy of the .bin."""
+    def _lasting(self, held: Sequence[np.ndarray]) -> int:
+        """Return the bytes that last from run to run beside constants: what variables hold and the copy of the .bin."""
         weights = self.model.weights
-        variables = sum(root_of(array).nbytes for array in self._interpreter.variables.held)
-        return variables + (0 if weights is None else weights.copied)
+        return sum(root_of(array).nbytes for array in held) + (0 if weights is None else weights.copied)
 
     def _require_weights(self) -> None:
         """Raise ExecutionError (IR502) if the .bin has changed since it was mapped."""

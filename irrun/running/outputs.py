@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -30,11 +31,12 @@ class Outputs(Mapping[str, np.ndarray]):
     ) -> None:
         self.arrays = tuple(arrays)
         self.taps: Mapping[str, np.ndarray] = taps or {}
-        self._names = [own[0] for own in names]
-        self._position: dict[str, int] = {}
-        for position, own in enumerate(names):
-            for name in own:
-                self._position.setdefault(name, position)
+        self._names = names
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        """The position of an output by each of its names. Where two outputs share one, it is that of the first."""
+        return {name: at for at, own in reversed([*enumerate(self._names)]) for name in own}
 
     def __getitem__(self, key: str | int) -> np.ndarray:
         if not isinstance(key, str):
@@ -42,16 +44,16 @@ class Outputs(Mapping[str, np.ndarray]):
         try:
             return self.arrays[self._position[key]]
         except KeyError:
-            raise KeyError(f"no output {key!r}; there are {', '.join(map(repr, self._names))}") from None
+            raise KeyError(f"no output {key!r}; there are {', '.join(map(repr, self))}") from None
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return (own[0] for own in self._names)
 
     def __len__(self) -> int:
         return len(self.arrays)
 
     def __repr__(self) -> str:
-        rows = ", ".join(f"{n}: {a.dtype}{list(a.shape)}" for n, a in zip(self._names, self.arrays))
+        rows = ", ".join(f"{n}: {a.dtype}{list(a.shape)}" for n, a in zip(self, self.arrays))
         return f"Outputs({rows})"
 
 
