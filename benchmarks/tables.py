@@ -150,7 +150,8 @@ def means(results: Sequence[Stored]) -> str:
 def speed(results: Sequence[Stored]) -> str:
     """Return the table of the README: the ten networks, with and without compiled kernels."""
     machine, day = results[0]["machine"], date.fromisoformat(results[0]["date"])
-    titles = ["OpenVINO's time divided by irrun's", *(f"threads: {stored['machine']['threads']}" for stored in results)]
+    columns = (f"{stored['machine']['cpu']}, threads: {stored['machine']['threads']}" for stored in results)
+    titles = ["OpenVINO's time divided by irrun's", *columns]
     rows = [
         [
             title,
@@ -158,7 +159,7 @@ def speed(results: Sequence[Stored]) -> str:
         ]
         for title, key in (("with the extra `fast`", "ratio"), ("without it", "numpy_ratio"))
     ]
-    origin = f"{machine['cpu']}, {machine['cores']} cores, OpenVINO {machine['openvino']}, {day.day} {day:%B %Y}"
+    origin = f"{machine['cores']} cores, OpenVINO {machine['openvino']}, {day.day} {day:%B %Y}"
     head = f'Ten networks, lane "{LANES[0].name}", geometric mean and range ({origin}):'
     return f"{head}\n\n{_table(titles, 1, rows)}"
 

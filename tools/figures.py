@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from benchmarks import tables
@@ -29,6 +29,7 @@ PAGES: Final = [
 """The pages with figures of stored results."""
 
 _NETWORKS: Final = ("networks-1-thread", "networks-2-threads")
+_AMX: Final = ("networks-amx-1-thread", "networks-amx-2-threads")
 
 
 def stored(name: str) -> dict[str, Any]:
@@ -36,14 +37,17 @@ def stored(name: str) -> dict[str, Any]:
     return json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
 
 
-def _both() -> list[dict[str, Any]]:
-    return [stored(name) for name in _NETWORKS]
+def _all(names: Iterable[str]) -> list[dict[str, Any]]:
+    return [stored(name) for name in names]
 
 
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "scoreboard": lambda: Scoreboard.from_record(stored("scoreboard")).markdown(),
-    "figures speed": lambda: tables.speed(_both()),
-    "figures means": lambda: tables.means(_both()),
+    "figures speed": lambda: tables.speed(_all((*_NETWORKS, *_AMX))),
+    "figures means": lambda: tables.means(_all(_NETWORKS)),
+    "figures means-amx": lambda: tables.means(_all(_AMX)),
+    "figures networks-amx-1-thread": lambda: tables.networks(stored(_AMX[0])),
+    "figures networks-amx-2-threads": lambda: tables.networks(stored(_AMX[1])),
     "figures means-avx2": lambda: tables.means([stored("networks-avx2-1-thread")]),
     "figures networks-avx2-1-thread": lambda: tables.networks(stored("networks-avx2-1-thread")),
     "figures networks-1-thread": lambda: tables.networks(stored(_NETWORKS[0])),

@@ -31,9 +31,7 @@ def test_every_stored_result_is_shown() -> None:
         "compare",
         "exports",
         "fleet",
-        "networks-1-thread",
-        "networks-2-threads",
-        "networks-avx2-1-thread",
+        *NETWORKS,
         "onnx-export",
         "releases",
         "scoreboard",
@@ -42,7 +40,7 @@ def test_every_stored_result_is_shown() -> None:
     assert {path.stem for path in figures.RESULTS.iterdir()} == read
 
 
-NETWORKS = ["networks-1-thread", "networks-2-threads", "networks-avx2-1-thread"]
+NETWORKS = [f"networks-{name}" for name in ("1-thread", "2-threads", "amx-1-thread", "amx-2-threads", "avx2-1-thread")]
 
 
 @pytest.mark.parametrize("name", [*NETWORKS, "budgets", "compare", "fleet", "onnx-export", "releases", "served"])
