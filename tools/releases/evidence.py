@@ -42,7 +42,7 @@ def chance(explained: np.ndarray, against: np.ndarray) -> int:
 def least(quality: float, chance: int, *, blocks: bool) -> int:
     """Return how many models a rule needs: more if its sentences say little, or if most layers are refused."""
     if quality > 0.85:
-        return 1 if blocks else 2
+        return 2
     needed = 3 if quality > 0.7 else 6 if quality > 0.5 else 8
     return needed if blocks else max(needed, chance)
 

@@ -339,7 +339,7 @@ class _Group:
                 break
         if self.blocks:  # such a rule names the error
             found = Counter({at: n for at, n in found.items() if any("irrun reports" in self.words[w] for w in at)})
-        frequent = [(at, rows) for at, rows in found.most_common(_CANDIDATES) if rows >= (1 if self.blocks else 2)]
+        frequent = [(at, rows) for at, rows in found.most_common(_CANDIDATES) if rows >= 2]
         return [at for at, rows in frequent if rows >= least(self._quality(at), self.chance, blocks=self.blocks)]
 
     def _quality(self, at: tuple[int, ...]) -> float:
