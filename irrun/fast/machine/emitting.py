@@ -26,8 +26,8 @@ long."""
 _ONCE, _SECOND_LEVEL = 0, 2
 """How LLVM numbers what is read once, and what goes into the second-level cache."""
 _STREAMED: Final = _ONCE if has("avx512bf16") and not has("amx-tile") else _SECOND_LEVEL
-"""How loops fetch what they read once. On a Zen 5, it passes the large caches by, which keep the rest of the program
-instead: a token takes 5 to 13 % less time."""
+"""How loops fetch what they read once. On a Zen 5, such lines stay out of the large caches, and do not replace what the
+program needs again there: a token takes 5 to 13 % less time."""
 
 
 def int64(number: int) -> ir.Constant:
