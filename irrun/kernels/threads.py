@@ -140,7 +140,7 @@ class _Job(Generic[_T]):
             except KeyboardInterrupt as error:  # go on: threads still write to memory that is used again
                 self.failed.append(error)
                 self.rest.clear()
-        del self.function  # who comes late would keep its arrays
+        del self.function  # a late thread still holds this job, but not the arrays of the function
         if self.failed:
             raise self.failed[0]
 

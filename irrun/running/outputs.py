@@ -35,7 +35,7 @@ class Outputs(Mapping[str, np.ndarray]):
 
     @cached_property
     def _position(self) -> dict[str, int]:
-        """The position of an output by each of its names. Where two outputs share one, it is that of the first."""
+        """The position of each output by name. Two outputs with the same name: the first one counts."""
         return {name: at for at, own in reversed([*enumerate(self._names)]) for name in own}
 
     def __getitem__(self, key: str | int) -> np.ndarray:
