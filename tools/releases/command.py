@@ -45,7 +45,7 @@ def main() -> None:
     count, seed = arguments.judge
     more = sorted(arguments.also.glob("*.xml")) if arguments.also else []
     models = write_models(arguments.folder / f"judged-{seed}", count, seed, held_out=True, more=more)
-    rows = judge(models, wheels.ask_ends(models))
+    rows = judge(models, wheels.ask_all(models))
     for row in rows:
         print(json.dumps(row, ensure_ascii=False))
     if arguments.save is not None:

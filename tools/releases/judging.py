@@ -42,21 +42,18 @@ _KINDS: Final = ("suite", "grown", "opset", "broken")
 _MOST_CAUSES: Final = 13
 
 
-def judge(models: Sequence[Path], answers: Mapping[str, Sequence[Answer | None]]) -> list[dict[str, Any]]:
+def judge(models: Sequence[Path], answers: Mapping[str, Sequence[Answer]]) -> list[dict[str, Any]]:
     """Return how the rules agree with what releases said, as rows: in all, by kind of model, by release, and causes.
 
-    Only releases that were asked about every model count. ``missed`` refusals were not predicted, and ``wrong`` ones
-    were predicted although the release loads the model.
+    ``missed`` refusals were not predicted, and ``wrong`` ones were predicted although the release loads the model.
     """
     counts: dict[tuple[str, str], Counter[str]] = {}
     causes: Counter[tuple[str, str]] = Counter()
-    asked = [release for release in RELEASES if None not in answers.get(release, [None])]
     for number, model in enumerate(models):
         expected = predict(model)
         kind = model.name.partition("-")[0]
-        for release in asked:
-            answer = answers[release][number]
-            assert answer is not None
+        for release, said in answers.items():
+            answer = said[number]
             why = None if expected is None else expected[release]
             outcome = _OUTCOMES[why is None or bool(why), bool(answer.stage)]
             for row in (("all", "all"), ("models", kind if kind in _KINDS else "other"), ("releases", release)):

@@ -66,11 +66,11 @@ class Wheels:
         last = {release[:4]: release for release in self.releases}
         return tuple(release for release in self.releases if release in {self.releases[0], *last.values()})
 
-    def ask_ends(self, models: Sequence[Path]) -> dict[str, list[Answer | None]]:
-        """Return the answers of ``ends`` for each model, and None for each other release."""
-        found: dict[str, list[Answer | None]] = {release: [None] * len(models) for release in self.releases}
-        self._fill(found, models, dict.fromkeys(self.ends, range(len(models))))
-        return found
+    def ask_all(self, models: Sequence[Path]) -> dict[str, list[Answer]]:
+        """Return the answer of each installed release for each model."""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            answers = pool.map(lambda release: self.ask(release, models), self.releases)
+            return dict(zip(self.releases, answers))
 
     def ask_some(self, models: Sequence[Path], lacking: Sequence[Container[str]]) -> dict[str, list[Answer | None]]:
         """Return the answers of the releases for each model, None where a release was not asked.
