@@ -33,6 +33,7 @@ _COMMON: Final = {"bf16", *(f"{kind}{bits}" for kind in "fiu" for bits in (8, 16
 _RARE: Final = ("f4e2m1", "f8e4m3", "f8e5m2", "f8e8m0", "nf4", "u2")  # plugins since 2025 move them at least
 _OUTSIDE: Final = "bf16"  # the element type that some releases compute with in bodies alone
 _USUAL_RANK: Final = 5  # the most dims that most kernels of a plugin have a case for
+_MOST_RANK: Final = 32  # the most dims that OpenVINO stores
 _SPATIAL: Final = 2  # the first spatial axis of an image
 _SELECTING: Final = re.compile("NonMaxSuppression|Nms|ExtractImagePatches", re.IGNORECASE)
 """Operations that select boxes, and one of which OpenVINO infers an output that is not empty where no patch fits."""
@@ -179,8 +180,11 @@ def _of_ports(
     yield from of_operation(layer, op, inputs, graph.follower(model, layer.id))
     if layer.type == "MatMul":
         yield from graph.of_weights(model, layer, values, is_transposed=getattr(op, "transpose_b", False))
-    if layer.type in ("MatMul", "ScaledDotProductAttention") and graph.attends_in_two_types(model, layer, fed, values):
-        yield "it ends an attention at an input or an output of the model"
+    yield from graph.of_attention(model, layer, fed, values)
+    if graph.multiplies_again(model, layer, fed):
+        yield "a constant multiplies a sum or product with another"
+    if graph.widens_product(model, layer, fed, values):
+        yield "it adds dims to a product, before a layer with one input"
     for kind, ports in (("input", inputs), ("output", outputs)):
         for position, value in enumerate(ports[:_MAX_PORTS]):
             if value is None:
@@ -251,8 +255,7 @@ def _of_value(type: ElementType, shape: PartialShape) -> Iterator[str]:
     yield f"has rank {len(shape.dims)}"
     if (size := _size(shape)) is not None and size > 0:
         yield "has one element" if size == 1 else "has several elements"
-    if len(shape.dims) > _USUAL_RANK:
-        yield f"has more than {_USUAL_RANK} dims"
+    yield from (f"has more than {most} dims" for most in (_USUAL_RANK, _MOST_RANK) if len(shape.dims) > most)
     if any(not dim.is_static for dim in shape.dims):
         yield "has unknown dims"
         if not any(dim.is_static for dim in shape.dims):

@@ -10,14 +10,16 @@ from irrun.inference.propagate import Values
 from irrun.model import Layer, Model
 
 __all__ = [
-    "attends_in_two_types",
     "behind",
     "compressed",
     "fed_by_inputs",
     "follower",
+    "multiplies_again",
+    "of_attention",
     "of_variable",
     "of_weights",
     "reached",
+    "widens_product",
 ]
 
 _USUAL_BITS: Final = 8  # the fewest bits of an element type that each release converts. Weights may have fewer
@@ -25,6 +27,7 @@ _BETWEEN: Final = ("add", "divide", "multiply", "softmax", "subtract")  # layers
 _MOST_BETWEEN, _MOST_DIMS = 6, 4  # layers between the products of an attention, and dims of what it multiplies
 _TILE_ROWS, _MOST_OF_TILES = 32, 512
 """The most rows and columns of weights that AMX does not decompress; and the most, if the rows fill no tiles."""
+_FEWEST_SUMMED: Final = 4  # the fewest rows of weights of 4 bits that the first releases which know them multiply
 _IN_BF16: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "Interpolate")
 """Layers that OpenVINO computes in bf16 even near an output, where it has f32 otherwise."""
 
@@ -100,6 +103,36 @@ def follower(model: Model, id: int) -> str:
     return model.layers[id].type
 
 
+def multiplies_again(model: Model, product: Layer, fed: Container[int]) -> bool:
+    """Return whether a constant multiplies a sum or product with another constant. OpenVINO joins the two constants."""
+    for types in (("Multiply",), ("Add", "Multiply")):
+        inputs = [feed[0] for feed in model.feeds[product.id] if feed is not None]
+        others = [id for id in inputs if id in fed]
+        if product.type not in types or (len(inputs), len(others)) != (2, 1):
+            return False
+        product = model.layers[others[0]]
+    return True
+
+
+def widens_product(model: Model, sum: Layer, fed: Container[int], values: Values) -> bool:
+    """Return whether a layer adds a constant to a product of unknown dims, which has fewer dims.
+
+    Releases join a layer with one input to both if the constant has a number for each column.
+    """
+    readers = model.consumers.get(sum.id, ())
+    if sum.type not in ("Add", "Subtract") or len(readers) != 1 or len(model.feeds[readers[0]]) != 1:
+        return False
+    given = [feed for feed in model.feeds[sum.id] if feed in values]
+    for product, bias in (given, given[::-1]) if len(given) == 2 and model.layers[readers[0]].type != "Result" else ():
+        layer, dims = model.layers[product[0]], values[bias].shape.static or (1,)
+        is_bias = bias[0] not in fed and dims[-1] > 1 == math.prod(dims[:-1])
+        if layer.type == "MatMul" and is_bias and len(model.consumers[layer.id]) == 1:
+            weights, shape = model.feeds[layer.id][1], values[product].shape
+            if weights is not None and weights[0] not in fed and not shape.is_static:
+                return shape.rank is not None and shape.rank < len(dims)
+    return False
+
+
 def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: bool) -> Iterator[str]:
     """Yield along which axes the scales and zero points vary that decompress the weights of a MatMul.
 
@@ -134,9 +167,9 @@ def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: b
         yield "its weights have zero points for each summed row"
     if columns > 1 and scales is not None and scales[0] > 1:
         yield f"its weights have a scale for each {'number' if scales[1] > 1 else 'summed row'}"
-    is_usual = scales is None or (max(scales[0], zero_points[0]) == 1 and min(rows, scales[1]) > 1)
-    if weights.type.bits < _USUAL_BITS and not is_usual:
-        yield "its weights of few bits have other scales or zero points than one for each column"
+    if weights.type.bits < _USUAL_BITS and scales is not None:
+        is_usual = max(scales[0], zero_points[0]) == 1 < scales[1] and rows >= _FEWEST_SUMMED
+        yield f"its weights of few bits have {'a scale' if is_usual else 'other scales or zero points than one'} for each column"
 
 
 def _by_size(columns: int, rows: int) -> str:
@@ -157,27 +190,46 @@ def _of_groups(model: Model, feed: tuple[int, int] | None, values: Values, *, is
             yield "its weights have one group"
 
 
-def attends_in_two_types(model: Model, last: Layer, fed: Container[int], values: Values) -> bool:
+def of_attention(model: Model, last: Layer, fed: Container[int], values: Values) -> Iterator[str]:
+    """Yield what is particular about the attention that a layer ends, if it ends one: ranks, and two types.
+
+    A mask with fewer dims than the query does not count.
+    """
+    inputs = _attention(model, last)
+    ranks = [values[feed].shape.rank for feed in inputs if feed in values]
+    mask = next((feed for feed in model.feeds[last.id][3:4] if feed in values), None)
+    ranks += [values[mask].shape.rank] if mask and ranks and (values[mask].shape.rank or 0) > (ranks[0] or 0) else []
+    if len({*ranks}) > 1 and None not in ranks:
+        yield "it ends an attention whose inputs differ in rank"
+    if inputs and _attends_in_two_types(model, last, inputs, fed, values):
+        yield "it ends an attention at an input or an output of the model"
+
+
+def _attention(model: Model, last: Layer) -> Sequence[tuple[int, int] | None]:
+    """Return the query, the keys and the values of the attention that a layer ends, or nothing if it ends none."""
+    if last.type != "MatMul":
+        return model.feeds[last.id][:3] if last.type == "ScaledDotProductAttention" else ()
+    weights, read = (*model.feeds[last.id][:2], None, None)[:2]
+    layer = None if weights is None else model.layers[weights[0]]
+    if layer is None or layer.type.lower() != "softmax":
+        return ()
+    for _ in range(_MOST_BETWEEN):
+        first = next(filter(None, model.feeds[layer.id]), None)
+        if first is None or len(model.consumers[layer.id]) > 1 or layer.type.lower() not in _BETWEEN:
+            break
+        layer = model.layers[first[0]]
+    return [*model.feeds[layer.id][:2], read] if layer.type == "MatMul" else ()
+
+
+def _attends_in_two_types(
+    model: Model, last: Layer, inputs: Sequence[tuple[int, int] | None], fed: Container[int], values: Values
+) -> bool:
     """Return whether a layer ends an attention of which 2025.4 computes one part in f32, and the other in bf16.
 
     That is so if an input of the model is the query, the keys or the values, or their transpose, or if no layer between
     the attention and a Result is one that OpenVINO prefers to compute in bf16. None of the three is constant, is empty,
     or has more than 4 dims then.
     """
-    inputs = model.feeds[last.id][:3]
-    if last.type == "MatMul":
-        weights, read = (*inputs, None, None)[:2]
-        layer = None if weights is None else model.layers[weights[0]]
-        if layer is None or layer.type.lower() != "softmax":
-            return False
-        for _ in range(_MOST_BETWEEN):
-            first = next(filter(None, model.feeds[layer.id]), None)
-            if first is None or len(model.consumers[layer.id]) > 1 or layer.type.lower() not in _BETWEEN:
-                break
-            layer = model.layers[first[0]]
-        if layer.type != "MatMul":
-            return False
-        inputs = [read, *model.feeds[layer.id]]
     if any(feed is None or feed[0] not in fed for feed in inputs):
         return False
     shapes = [values[feed].shape for feed in filter(None, inputs) if feed in values]

@@ -186,6 +186,13 @@ def _of_updates(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
         yield "its updates have another rank than its data and indices ask for"
 
 
+def _of_batches(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether GatherND would have to broadcast its batches, which no release does."""
+    data, indices, batches = _dims(values[0]), _dims(values[1]), getattr(op, "batch_dims", 0)
+    if data and indices and any(map(differ, data[:batches], indices[:batches])):
+        yield "its batches differ in length"
+
+
 def _of_norm(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     """Yield whether LRN sums along axes for which the plugin has no kernel: it counts them from the first."""
     dims, axes = _dims(values[0]), _numbers(values[1])
@@ -347,6 +354,7 @@ _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[s
     "Einsum": _of_einsum,
     "ScatterUpdate": _of_updates,
     "ScatterNDUpdate": _of_updates,
+    "GatherND": _of_batches,
     "LRN": _of_norm,
     "FakeQuantize": _of_ranges,
     "Concat": _of_joining,

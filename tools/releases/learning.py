@@ -9,6 +9,7 @@ explain one refused layer after the other.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,8 +27,8 @@ __all__ = ["Row", "Sample", "learn"]
 
 _CANDIDATES: Final = 20_000
 """The most conjunctions that are weighed for one operation at a time."""
-_DOUBT: Final = 0.3
-"""The most answers against a known rule, as a share of those that it explains or explained: it has proved itself."""
+_DOUBT: Final[Mapping[bool, float]] = {False: 1.0, True: 0.3}
+"""The most answers against a known rule, as a share of those that it explains; against one about errors (True), fewer."""
 _EXCEPTIONS: Final = 0.25
 """The most types of operations that may contradict a general rule, as a share of the types that follow it."""
 
@@ -93,10 +94,10 @@ def learn(
     asked |= ~asked.any(axis=0)  # a release that was never asked answers as those beside it do
     excuses = [{**rule, "loads": True} for rule in known if rule.get("loads")]
     others = [rule for rule in known if not rule.get("loads")]
-    refusals = [*_cover(samples, refused & (blocking == 0), loaded, loaded & asked, releases, others, blocks=False)]
+    refusals = [*_cover(samples, refused & (blocking == 0), loaded, asked, releases, others, blocks=False)]
     against = refused & (blocking == 1) & ~_known_reasons(samples, refusals, releases)
-    found = _cover(samples, loaded & (blocking > 0), against, against & asked, releases, excuses, blocks=True)
-    return [*({**rule, "loads": True} for rule in found), *refusals]
+    found = _cover(samples, loaded & (blocking > 0), against, asked, releases, excuses, blocks=True)
+    return _merged([*({**rule, "loads": True} for rule in found), *refusals], releases)
 
 
 def _known_reasons(
@@ -125,7 +126,7 @@ def _cover(
     samples: Sequence[Sample],
     explained: np.ndarray,
     against: np.ndarray,
-    surely: np.ndarray,
+    asked: np.ndarray,
     releases: Sequence[str],
     known: Sequence[Mapping[str, Any]],
     *,
@@ -133,16 +134,19 @@ def _cover(
 ) -> Iterator[dict[str, Any]]:
     """Yield rules that explain answers, and that hardly an answer is against: known ones, then general ones first.
 
-    Known rules are dropped for answers that a release gave itself (``surely``), not for assumed ones.
+    Known rules are kept or dropped by answers that a release gave itself (``asked``), not by assumed ones.
     """
     left = explained.copy()
     groups = list(_groups(samples, blocks=blocks))
     of: dict[str, _Rows] = {}
     for _, name, rows in groups:
         of.setdefault(name, []).extend(rows)
-    for rule in known:
-        if kept := _kept(rule, of.get(rule["operation"], []), explained, surely, left, releases):
-            yield kept
+    surely, surely_not = explained & asked, against & asked
+    kept = [_kept(rule, of.get(rule["operation"], []), surely, surely_not, left, releases) for rule in known]
+    for rule in kept:
+        _extend(rule, surely_not, left, _DOUBT[blocks])
+        if rule.found.holds.any():
+            yield _row(rule.operation, rule.found, releases)
     for size, levels in _ROUNDS:
         for level, name, rows in groups:
             if level not in levels:
@@ -163,8 +167,8 @@ def _kept(
     against: np.ndarray,
     left: np.ndarray,
     releases: Sequence[str],
-) -> dict[str, Any] | None:
-    """Return a known rule in the releases in which no answer contradicts it, or None. It explains what it is about.
+) -> _Known:
+    """Return a known rule in the releases in which no answer contradicts it. It explains what it is about.
 
     Its exceptions are those that answers confirm, and those about which there are none.
     """
@@ -181,14 +185,31 @@ def _kept(
     holds = np.zeros(len(releases), bool)
     for first, last in rule["releases"]:
         span = slice(releases.index(first), releases.index(last) + 1)
-        holds[span] = _followed(
-            against_it[span] <= _DOUBT * (for_it[span] + rule["models"]), for_it[span] + against_it[span] > 0
-        )
-    if not holds.any():
-        return None
+        doubt = _DOUBT["loads" in rule]
+        holds[span] = _followed(against_it[span] <= doubt * for_it[span], for_it[span] + against_it[span] > 0)
     left[np.array(blamed, int)[:, None], np.flatnonzero(holds)] = False
-    found = Found(rule["facts"], sorted(exceptions), holds, np.ones_like(holds), int(for_it.max(initial=0)))
-    return _row(rule["operation"], found._replace(evidence=max(found.evidence, rule["models"])), releases)
+    evidence = max(int(for_it.max(initial=0)), rule["models"])
+    found = Found(rule["facts"], sorted(exceptions), holds, np.ones_like(holds), evidence)
+    return _Known(rule["operation"], found, numbers, blamed)
+
+
+class _Known(NamedTuple):
+    """A known rule, the numbers of the models with its sentences, and of those whose layer may be the reason."""
+
+    operation: str
+    found: Found
+    numbers: Sequence[int]
+    blamed: Sequence[int]
+
+
+def _extend(rule: _Known, against: np.ndarray, left: np.ndarray, doubt: float) -> None:
+    """Let a rule hold in the releases beside its own in which it explains answers, and few answers contradict it."""
+    holds, blamed = rule.found.holds, np.array(rule.blamed, int)
+    explained = left[blamed].sum(axis=0)
+    able = (explained > 0) & (against[rule.numbers].sum(axis=0) <= doubt * explained)
+    while (beside := able & ~holds & (np.append(holds[1:], False) | np.append(False, holds[:-1]))).any():
+        holds |= beside
+    left[blamed[:, None], np.flatnonzero(holds)] = False
 
 
 def _narrowed(
@@ -374,6 +395,22 @@ def _row(name: str, rule: Found, releases: Sequence[str]) -> dict[str, Any]:
     if rule.exceptions:
         row["except"] = list(rule.exceptions)
     return row | {"releases": spans, "models": rule.evidence}
+
+
+def _merged(rules: Sequence[dict[str, Any]], releases: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the rules, those that differ in nothing but the releases and models as one."""
+    found: dict[str, dict[str, Any]] = {}
+    for rule in rules:
+        same = {key: value for key, value in rule.items() if key not in ("releases", "models")}
+        known = found.setdefault(json.dumps({**same, "facts": sorted(rule["facts"])}, sort_keys=True), rule)
+        if known is not rule:
+            spans = [range(releases.index(a), releases.index(b) + 1) for a, b in known["releases"] + rule["releases"]]
+            at = sorted({place for span in spans for place in span})
+            first = [n for n in at if n - 1 not in at]
+            last = [n for n in at if n + 1 not in at]
+            known["releases"] = [[releases[a], releases[b]] for a, b in zip(first, last)]
+            known["models"] = max(known["models"], rule["models"])
+    return [*found.values()]
 
 
 def _is_general(word: str) -> bool:

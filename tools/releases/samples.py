@@ -90,4 +90,6 @@ def _named(layers: Sequence[tuple[str, str]], message: str) -> Iterator[int]:
     names = {name for groups in _NAMES.findall(message) for name in groups if name}
     types = {type.lower() for groups in _TYPES.findall(message) for type in groups if type}
     named = [at for at, (_, name) in enumerate(layers) if name and name in names]
+    if not named:  # the plugin names a layer of its own after those that it stands between
+        named = [at for at, (_, name) in enumerate(layers) if name and any(n.startswith(f"{name}_") for n in names)]
     yield from named or (at for at, (type, _) in enumerate(layers) if type and type.lower() in types)
