@@ -181,6 +181,8 @@ def _of_ports(
     if layer.type == "MatMul":
         yield from graph.of_weights(model, layer, values, is_transposed=getattr(op, "transpose_b", False))
     yield from graph.of_attention(model, layer, fed, values)
+    if layer.type == "Result" and known and known[0].exact is not None and not known[0].exact.size:
+        yield "it returns an empty constant"
     if graph.multiplies_again(model, layer, fed):
         yield "a constant multiplies a sum or product with another"
     if graph.widens_product(model, layer, fed, values):

@@ -9,7 +9,6 @@ explain one refused layer after the other.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from releases.evidence import BESIDE, NOISE, Found, chance, is_about_attributes, least, names_attribute, trust
+from releases.pruning import merged, pruned
 from releases.seeds import MOST_WORDS, explain
 
 __all__ = ["Row", "Sample", "learn"]
@@ -97,7 +97,8 @@ def learn(
     refusals = [*_cover(samples, refused & (blocking == 0), loaded, asked, releases, others, blocks=False)]
     against = refused & (blocking == 1) & ~_known_reasons(samples, refusals, releases)
     found = _cover(samples, loaded & (blocking > 0), against, asked, releases, excuses, blocks=True)
-    return _merged([*({**rule, "loads": True} for rule in found), *refusals], releases)
+    rules = merged([*({**rule, "loads": True} for rule in found), *refusals], releases)
+    return pruned(samples, rules, releases, asked)
 
 
 def _known_reasons(
@@ -395,22 +396,6 @@ def _row(name: str, rule: Found, releases: Sequence[str]) -> dict[str, Any]:
     if rule.exceptions:
         row["except"] = list(rule.exceptions)
     return row | {"releases": spans, "models": rule.evidence}
-
-
-def _merged(rules: Sequence[dict[str, Any]], releases: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the rules, those that differ in nothing but the releases and models as one."""
-    found: dict[str, dict[str, Any]] = {}
-    for rule in rules:
-        same = {key: value for key, value in rule.items() if key not in ("releases", "models")}
-        known = found.setdefault(json.dumps({**same, "facts": sorted(rule["facts"])}, sort_keys=True), rule)
-        if known is not rule:
-            spans = [range(releases.index(a), releases.index(b) + 1) for a, b in known["releases"] + rule["releases"]]
-            at = sorted({place for span in spans for place in span})
-            first = [n for n in at if n - 1 not in at]
-            last = [n for n in at if n + 1 not in at]
-            known["releases"] = [[releases[a], releases[b]] for a, b in zip(first, last)]
-            known["models"] = max(known["models"], rule["models"])
-    return [*found.values()]
 
 
 def _is_general(word: str) -> bool:
