@@ -28,6 +28,11 @@ _MOST_BETWEEN, _MOST_DIMS = 6, 4  # layers between the products of an attention,
 _TILE_ROWS, _MOST_OF_TILES = 32, 512
 """The most rows and columns of weights that AMX does not decompress; and the most, if the rows fill no tiles."""
 _FEWEST_SUMMED: Final = 4  # the fewest rows of weights of 4 bits that the first releases which know them multiply
+_USUAL_WEIGHTS: Final = "its weights of few bits have a scale for each column or group"
+_OTHER_WEIGHTS: Final = (
+    f"its weights of few bits have fewer than {_FEWEST_SUMMED} summed rows, or other scales or zero points than one for "
+    "each column or group"
+)
 _IN_BF16: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "Interpolate")
 """Layers that OpenVINO computes in bf16 even near an output, where it has f32 otherwise."""
 
@@ -139,8 +144,10 @@ def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: b
     OpenVINO folds weights instead if several layers read one of the layers that decompress them.
     """
     feeds: Sequence[tuple[int, int] | None] = model.feeds[product.id][1:2]
-    if feeds and feeds[0] is not None and model.layers[feeds[0][0]].type == "Reshape":
-        yield from _of_groups(model, model.feeds[feeds[0][0]][0], values, is_transposed=is_transposed)
+    is_grouped = bool(feeds) and feeds[0] is not None and model.layers[feeds[0][0]].type == "Reshape"
+    if is_grouped and feeds[0] is not None:
+        feeds = model.feeds[feeds[0][0]][:1]
+        yield from _of_groups(model, feeds[0], values, is_transposed=is_transposed)
     lengths: dict[str, tuple[int, int]] = {}
     for type in ("Multiply", "Subtract", "Convert"):
         layer = model.layers[feeds[0][0]] if feeds and feeds[0] is not None else None
@@ -158,18 +165,22 @@ def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: b
             lengths[type] = (dims[-1], dims[-2]) if is_transposed else (dims[-2], dims[-1])
     weights = values.get(feeds[0]) if feeds and feeds[0] is not None else None
     shape = None if weights is None else weights.shape.static
-    if weights is None or shape is None or len(shape) != 2 or weights.type.bits > _USUAL_BITS:
+    if weights is None or shape is None or len(shape) != 2 + is_grouped or weights.type.bits > _USUAL_BITS:
         return
-    columns, rows = shape if is_transposed else shape[::-1]
-    yield _by_size(columns, rows)
+    columns, rows = shape[-2:] if is_transposed else shape[:-3:-1]
     scales, zero_points = lengths.get("Multiply"), lengths.get("Subtract", (1, 1))
-    if columns > 1 and zero_points[0] > 1:
-        yield "its weights have zero points for each summed row"
-    if columns > 1 and scales is not None and scales[0] > 1:
-        yield f"its weights have a scale for each {'number' if scales[1] > 1 else 'summed row'}"
-    if weights.type.bits < _USUAL_BITS and scales is not None:
-        is_usual = max(scales[0], zero_points[0]) == 1 < scales[1] and rows >= _FEWEST_SUMMED
-        yield f"its weights of few bits have {'a scale' if is_usual else 'other scales or zero points than one'} for each column"
+    if not is_grouped:
+        yield _by_size(columns, rows)
+        if columns > 1 and zero_points[0] > 1:
+            yield "its weights have zero points for each summed row"
+        if columns > 1 and scales is not None and scales[0] > 1:
+            yield f"its weights have a scale for each {'number' if scales[1] > 1 else 'summed row'}"
+    if scales is not None:
+        is_usual = max(scales[0], zero_points[0]) == 1 and (is_grouped or scales[1] > 1)
+        if weights.type.bits < _USUAL_BITS:
+            yield _USUAL_WEIGHTS if is_usual and rows >= _FEWEST_SUMMED else _OTHER_WEIGHTS
+        elif is_usual and weights.type.name == "u8" and (is_grouped or lengths.get("Subtract", scales) == scales):
+            yield f"its weights of u8 have a scale for each {'group' if is_grouped else 'column'}"
 
 
 def _by_size(columns: int, rows: int) -> str:

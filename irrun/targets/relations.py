@@ -162,6 +162,8 @@ def _of_joining(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     dims, axis = _dims(values[0]), getattr(op, "axis", None)
     if dims and axis is not None and any(dim.value != 1 for dim in dims[: axis % len(dims)]):
         yield "an axis before that of joining is longer than 1"
+    if dims and axis is not None and -len(dims) <= axis < len(dims) and dims[axis].value == 1:
+        yield "the axis of joining is 1 long in input 0"
 
 
 def _of_groups(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
