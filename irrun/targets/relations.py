@@ -250,6 +250,9 @@ def _of_cell(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     is_usual = type(op).type.startswith("RNN") or names == type(op).attributes["activations"].default
     if is_usual and not getattr(op, "clip", 0):
         yield "it has the usual activations and does not clip"
+    data, *states = (dims[0].value if (dims := _dims(value)) else None for value in values[: _MAX_COMPARED - 1])
+    if data is None and any(states[: 2 if type(op).type.startswith("LSTM") else 1]):
+        yield "it knows the batch of its states, but not of its data"
 
 
 def _of_product(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
