@@ -30,8 +30,8 @@ _TILE_ROWS, _MOST_OF_TILES = 32, 512
 _FEWEST_SUMMED: Final = 4  # the fewest rows of weights of 4 bits that the first releases which know them multiply
 _USUAL_WEIGHTS: Final = "its weights of few bits have a scale for each column or group"
 _OTHER_WEIGHTS: Final = (
-    f"its weights of few bits have fewer than {_FEWEST_SUMMED} summed rows, or other scales or zero points than one for "
-    "each column or group"
+    f"its weights of few bits have fewer than {_FEWEST_SUMMED} summed rows, or other scales or zero points than one for"
+    " each column or group"
 )
 _IN_BF16: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "Interpolate")
 """Layers that OpenVINO computes in bf16 even near an output, where it has f32 otherwise."""
@@ -157,6 +157,8 @@ def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: b
             continue
         feeds = model.feeds[layer.id]
         if len(model.consumers[layer.id]) > 1 or len(feeds) != (1 if type == "Convert" else 2):
+            if type == "Subtract" and _is_narrow(model, feeds, values):
+                yield "several layers read the Subtract that decompresses its weights of few bits"
             return
         if type != "Convert" and (other := feeds[1]) is not None:
             if type == "Subtract" and model.layers[other[0]].type != "Convert":
@@ -181,6 +183,12 @@ def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: b
             yield _USUAL_WEIGHTS if is_usual and rows >= _FEWEST_SUMMED else _OTHER_WEIGHTS
         elif is_usual and weights.type.name == "u8" and (is_grouped or lengths.get("Subtract", scales) == scales):
             yield f"its weights of u8 have a scale for each {'group' if is_grouped else 'column'}"
+
+
+def _is_narrow(model: Model, feeds: Sequence[tuple[int, int] | None], values: Values) -> bool:
+    """Return whether an input is converted from a type of few bits."""
+    before = [feed for at in feeds if at is not None for feed in model.feeds[at[0]][:1] if feed in values]
+    return any(values[feed].type.bits < _USUAL_BITS for feed in before if feed is not None)
 
 
 def _by_size(columns: int, rows: int) -> str:

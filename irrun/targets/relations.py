@@ -47,6 +47,8 @@ def of_operation(layer: Layer, op: Op | None, inputs: Sequence[Value | None], fo
             yield from _of_pdpd(layer, op, values, to, placed)
     if layer.type == "PriorBoxClustered" and len(layer.attributes.keys() & {"width", "height"}) == 1:
         yield "it has width or height alone"
+    if layer.type == "GroupNormalization" and follower == "Subtract":
+        yield "a Subtract reads it"
     if layer.type == "GroupConvolution" and follower not in _SLOW:
         yield from _of_depthwise(op, values)
     if (of := _RELATIONS.get(layer.type)) is not None and op is not None:

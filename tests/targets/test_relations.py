@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
+import irrun
+import irrun.build as b
 from irrun.api import load
 from irrun.checking.checker import examine
 from irrun.targets.facts import facts
@@ -39,7 +43,12 @@ ROWS = "input 0 has fewer than 5 rows"
 ATTENTION = "it ends an attention at an input or an output of the model"
 SUMMED, EACH = "its weights have a scale for each summed row", "its weights have a scale for each number"
 POINTS = "its weights have zero points for each summed row"
-UNUSUAL = "its weights of few bits have other scales or zero points than one for each column"
+USUAL = "its weights of few bits have a scale for each column or group"
+UNUSUAL = (
+    "its weights of few bits have fewer than 4 summed rows, or other scales or zero points than one for each column or "
+    "group"
+)
+OF_U8, OF_GROUPS = (f"its weights of u8 have a scale for each {part}" for part in ("column", "group"))
 
 INNER = "input 1 has a dim 1 that is not at its end, to broadcast to input 0"
 JOINED, RANGES = "an axis before that of joining is longer than 1", "a range varies along axis 2 alone"
@@ -50,6 +59,9 @@ ELLIPSIS, SMALL = "a subscript has an ellipsis", "its weights are too small to b
 BLOCKS, CHANNELS = "its data has another number of blocks than it counts", "it has several channels"
 REVERSED = "a range of its input is reversed"
 PADDED, HALF = "a step of its kernel lies in the padding", "it knows the batch of one input, but not of another"
+
+STATES, UNEQUAL = "it knows the batch of its states, but not of its data", "its batches differ in length"
+SHORT = "the axis of joining is 1 long in input 0"
 
 PDPD = {"auto_broadcast": "pdpd"}
 RESIZE = {"mode": "nearest", "axes": "1"}
@@ -78,6 +90,9 @@ CASES = [
     ("Einsum", ["2,3", "3,4"], {"equation": "ab,bc->ac"}, set()),
     *(("Einsum", ["2,3"], {"equation": text}, {wanted}) for text, wanted in (("a...->...a", ELLIPSIS), ("ab", IDLE))),
     ("Concat", ["2,3", "2,3"], {"axis": "-1"}, {JOINED}),
+    ("Concat", ["2,1", "2,3"], {"axis": "-1"}, {JOINED, SHORT}),
+    ("GatherND", ["1,4", "2,1"], {"batch_dims": "1"}, {UNEQUAL}),
+    ("GatherND", ["2,4", "2,1"], {"batch_dims": "1"}, set()),
     ("FakeQuantize", ["2,3,4", *[[1, 2, 3, 4]] * 4], {"levels": "2"}, {RANGES, MIXED}),
     ("FakeQuantize", ["2", [1, 0], [0, 1], [0, 0], [1, 1]], {"levels": "2"}, {REVERSED, MIXED}),
     ("GroupConvolutionBackpropData", ["1,2,8,8", "1,2,3,3,3"], CONVOLVE, {GROUP}),
@@ -130,6 +145,8 @@ CASES = [
     ("MatMul", ["2,2,3", "3,5"], {}, {ROWS}),
     ("RNNCell", ["1,2", "1,3", "3,2", "3,3", "3"], {"hidden_size": "3"}, {CELL}),
     ("RNNCell", ["1,2", "1,3", "3,2", "3,3", "3"], {"hidden_size": "3", "clip": "1"}, set()),
+    ("RNNCell", ["?,2", "1,3", "3,2", "3,3", "3"], {"hidden_size": "3"}, {CELL, STATES}),
+    ("RNNCell", ["1,2", "?,3", "3,2", "3,3", "3"], {"hidden_size": "3"}, {CELL}),
     ("GRUCell", ["1,2", "1,3", "9,2", "9,3", "9"], {"hidden_size": "3", "activations": "Sigmoid, tanh"}, {CELL}),
     ("BinaryConvolution", ["1,2,4,4", "1,2,3,3"], BITS, {CHANNELS, PADDED}),
     ("BinaryConvolution", ["1,1,4,4", "1,1,3,3"], BITS, {PADDED}),
@@ -138,13 +155,13 @@ CASES = [
     ("Col2Im", ["4,0", [1, 4], [2, 2]], {}, set()),
     ("Col2Im", ["6,0", [1, 4], [3, 2]], {}, {BLOCKS}),
     ("Col2Im", ["4,3", [2, 4], [2, 2]], {}, set()),
-    ("RNNSequence", ["?,4,3", "2,1,2", "2", "1,2,3", "1,2,2", "1,2"], SEQUENCE, {CELL, HALF}),
+    ("RNNSequence", ["?,4,3", "2,1,2", "2", "1,2,3", "1,2,2", "1,2"], SEQUENCE, {CELL, HALF, STATES}),
     ("RNNSequence", ["?,4,3", "?,1,2", "?", "1,2,3", "1,2,2", "1,2"], SEQUENCE, {CELL}),
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "4,3"], {"causal": "false"}, {MASK}),
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "3,4"], {"causal": "false"}, set()),
 ]
-ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, MASK, CHOSEN, RESIZED, MOVED, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED, REVERSED}  # fmt: skip
-OPSETS = {"DetectionOutput": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15, "Col2Im": 15, "RNNSequence": 5}  # fmt: skip
+ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, STATES, MASK, CHOSEN, RESIZED, MOVED, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED, REVERSED, UNEQUAL, SHORT}  # fmt: skip
+OPSETS = {"DetectionOutput": 8, "GatherND": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15, "Col2Im": 15, "RNNSequence": 5}  # fmt: skip
 
 
 @pytest.mark.parametrize(("type", "inputs", "attributes", "wanted"), CASES)
@@ -202,7 +219,8 @@ def test_pillow_resizes_by_the_sizes_that_scales_give(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("type", "scale", "zero_point", "wanted"),
     [
-        *(("i4", "8,1", None, set()), ("i4", "8,1", "1,1", set()), ("i4", "1,6", None, {SUMMED, UNUSUAL})),
+        *(("i4", "8,1", None, {USUAL}), ("i4", "8,1", "1,1", {USUAL}), ("i4", "1,6", None, {SUMMED, UNUSUAL})),
+        *(("u8", "8,1", None, {OF_U8}), ("u8", "8,1", "8,1", {OF_U8}), ("u8", "8,1", "1,1", set())),
         *(("i8", "1,6", None, {SUMMED}), ("i8", "8,6", None, {EACH}), ("i8", "8,1", "1,6", {POINTS})),
         *(("i4", "8,1", "8,6", {POINTS, UNUSUAL}), ("i4", "", None, {UNUSUAL}), ("f16", "1,6", None, set())),
     ],
@@ -223,7 +241,7 @@ def test_weights_behind_a_decompression(
     if is_read_again:
         net.result(cast)
     wanted = set() if is_read_again else wanted | ({SMALL} if type != "f16" else set())
-    assert _sentences(net.save(tmp_path)) & {SUMMED, EACH, POINTS, UNUSUAL, SMALL} == wanted
+    assert _sentences(net.save(tmp_path)) & {SUMMED, EACH, POINTS, USUAL, UNUSUAL, OF_U8, SMALL} == wanted
 
 
 def _const(net: Net, type: str, shape: str, blob: bytes) -> Any:
@@ -261,7 +279,7 @@ def test_groups_of_weights(tmp_path: Path, shape: str, is_transposed: bool, want
     net.result(net.add("MatMul", [x, weights], [("FP32", "...")], name="layer", transpose_a="false", transpose_b=flag))
     parsed = load(net.save(tmp_path))
     (found,) = (f for f in facts(parsed, *examine(parsed)) if f.layer is not None and f.layer.name == "layer")
-    assert {s for s in found.sentences if "group" in s} == wanted
+    assert {s for s in found.sentences if "group" in s} == wanted | {OF_GROUPS}
     assert "its weights are too small to be decompressed with AMX" in found.sentences
 
 
@@ -300,3 +318,92 @@ def _attention(net: Net, x: Any, values: Any, *, is_one_layer: bool) -> Any:
     scores = net.add("Multiply", [scores, net.const("f32", "", bytes(4))], [("FP32", "...")])
     weights = net.add("SoftMax", [scores], [("FP32", "...")], axis="2")
     return net.add("MatMul", [weights, values], [("FP32", "...")], name="layer")
+
+
+def _joined(dims: Sequence[int], bias: Sequence[int], type: Callable[..., Any] = b.Add) -> Any:
+    product = b.MatMul(b.parameter(dims, name="x"), _ones(4, 4))
+    return b.Relu(type(product, _ones(*bias), name="layer"))
+
+
+def _multiplied(first: Callable[..., Any], factor: Any) -> Any:
+    return b.Multiply(first(b.parameter([4], name="x"), _ones(4)), factor, name="layer")
+
+
+def _attended(*ranks: int, mask: Sequence[int] = ()) -> Any:
+    inputs = [b.parameter([1] * (rank - 2) + [4, 4], name=f"x{n}") for n, rank in enumerate(ranks)]
+    masks = [b.parameter(mask, name="mask")] if mask else []
+    return b.ScaledDotProductAttention(*inputs, *masks, causal=False, name="layer")
+
+
+def _ones(*shape: int) -> Any:
+    return b.constant(np.ones(shape, "f4"))
+
+
+WIDER, AGAIN = (
+    "it adds dims to a product, before a layer with one input",
+    "a constant multiplies a sum or product with another",
+)
+RANKS, NORMAL = "it ends an attention whose inputs differ in rank", "a Subtract reads it"
+NARROW = "several layers read the Subtract that decompresses its weights of few bits"
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence", "holds"),
+    [
+        (lambda: _joined([-1, 4], [1, 1, 4]), WIDER, True),
+        (lambda: _joined([-1, 4], [1, 1, 4], b.Subtract), WIDER, True),
+        (lambda: _joined([-1, 4], [1, 1, 4], b.Multiply), WIDER, False),
+        (lambda: _joined([-1, 4], [1, 4]), WIDER, False),
+        (lambda: _joined([-1, 4], [2, 1, 4]), WIDER, False),
+        (lambda: _joined([3, 4], [1, 1, 4]), WIDER, False),
+        (lambda: _multiplied(b.Multiply, _ones(4)), AGAIN, True),
+        (lambda: _multiplied(b.Add, _ones(4)), AGAIN, True),
+        (lambda: _multiplied(b.Divide, _ones(4)), AGAIN, False),
+        (lambda: _multiplied(b.Add, b.parameter([4], name="y")), AGAIN, False),
+        (lambda: _attended(4, 3, 3), RANKS, True),
+        (lambda: _attended(3, 3, 4), RANKS, True),
+        (lambda: _attended(3, 3, 3, mask=[1, 1, 4, 4]), RANKS, True),
+        (lambda: _attended(3, 3, 3, mask=[4, 4]), RANKS, False),
+        (lambda: b.Subtract(_normalized(), b.parameter([2, 4], name="y")), NORMAL, True),
+        (lambda: b.Add(_normalized(), b.parameter([2, 4], name="y")), NORMAL, False),
+        (lambda: _narrow(is_shared=True), NARROW, True),
+        (lambda: _narrow(is_shared=False), NARROW, False),
+    ],
+)
+def test_sentences_about_several_layers(tmp_path: Path, made: Callable[[], Any], sentence: str, holds: bool) -> None:
+    """Releases join layers, and refuse what they made: each sentence is about what they join."""
+    made = made()
+    irrun.save_model(b.model(made if isinstance(made, dict) else {"y": made}), tmp_path / "model.xml")
+    assert (sentence in _sentences(tmp_path / "model.xml")) is holds
+
+
+def _normalized() -> Any:
+    return b.GroupNormalization(
+        b.parameter([2, 4], name="x"), _ones(4), _ones(4), num_groups=2, epsilon=1.0, name="layer"
+    )
+
+
+def _narrow(*, is_shared: bool) -> Any:
+    codes = (
+        b.Convert(b.constant(np.ones(shape, ml_dtypes.int4)), destination_type="f32") for shape in ((8, 4), (8, 1))
+    )
+    weights = b.Subtract(*codes)
+    product = b.MatMul(b.parameter([2, 4], name="x"), b.Multiply(weights, _ones(8, 1)), transpose_b=True, name="layer")
+    return {"y": product, "weights": weights} if is_shared else product
+
+
+@pytest.mark.parametrize(("type", "is_empty"), [("i8", True), ("f4", True), ("f4", False)])
+def test_an_empty_constant_that_a_result_returns(tmp_path: Path, type: str, *, is_empty: bool) -> None:
+    shape = (2, 0) if is_empty else (2, 1)
+    irrun.save_model(b.model({"layer": b.constant(np.zeros(shape, type))}), tmp_path / "model.xml")
+    parsed = load(tmp_path / "model.xml")
+    (found,) = (f for f in facts(parsed, *examine(parsed)) if f.layer is not None and f.layer.type == "Result")
+    assert ("it returns an empty constant" in found.sentences) is is_empty
+
+
+def test_more_than_32_dims(tmp_path: Path) -> None:
+    for rank, has_more in ((32, False), (33, True)):
+        irrun.save_model(
+            b.model({"y": b.Relu(b.parameter([1] * rank, name="x"), name="layer")}), tmp_path / "model.xml"
+        )
+        assert ("output 0 has more than 32 dims" in _sentences(tmp_path / "model.xml")) is has_more
