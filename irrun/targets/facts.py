@@ -179,7 +179,7 @@ def _of_ports(
     yield from _of_pairs(inputs)
     yield from of_operation(layer, op, inputs, graph.follower(model, layer.id))
     if layer.type == "MatMul":
-        yield from graph.of_weights(model, layer, values, is_transposed=getattr(op, "transpose_b", False))
+        yield from graph.of_weights(model, layer, fed, values, is_transposed=getattr(op, "transpose_b", False))
     yield from graph.of_attention(model, layer, fed, values)
     if layer.type == "Result" and known and known[0].exact is not None and not known[0].exact.size:
         yield "it returns an empty constant"

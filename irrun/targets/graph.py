@@ -138,7 +138,9 @@ def widens_product(model: Model, sum: Layer, fed: Container[int], values: Values
     return False
 
 
-def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: bool) -> Iterator[str]:
+def of_weights(
+    model: Model, product: Layer, fed: Container[int], values: Values, *, is_transposed: bool
+) -> Iterator[str]:
     """Yield along which axes the scales and zero points vary that decompress the weights of a MatMul.
 
     OpenVINO folds weights instead if several layers read one of the layers that decompress them.
@@ -149,6 +151,7 @@ def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: b
         feeds = model.feeds[feeds[0][0]][:1]
         yield from _of_groups(model, feeds[0], values, is_transposed=is_transposed)
     lengths: dict[str, tuple[int, int]] = {}
+    points = None
     for type in ("Multiply", "Subtract", "Convert"):
         layer = model.layers[feeds[0][0]] if feeds and feeds[0] is not None else None
         if layer is None or (layer.type != type and type == "Convert"):
@@ -163,6 +166,7 @@ def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: b
         if type != "Convert" and (other := feeds[1]) is not None:
             if type == "Subtract" and model.layers[other[0]].type != "Convert":
                 return
+            points = values.get(other) if type == "Subtract" else None
             dims = (1, 1, *((values[other].shape.static if other in values else None) or ()))
             lengths[type] = (dims[-1], dims[-2]) if is_transposed else (dims[-2], dims[-1])
     weights = values.get(feeds[0]) if feeds and feeds[0] is not None else None
@@ -181,8 +185,19 @@ def of_weights(model: Model, product: Layer, values: Values, *, is_transposed: b
         is_usual = max(scales[0], zero_points[0]) == 1 and (is_grouped or scales[1] > 1)
         if weights.type.bits < _USUAL_BITS:
             yield _USUAL_WEIGHTS if is_usual and rows >= _FEWEST_SUMMED else _OTHER_WEIGHTS
+            if _is_multiplied(model, product, fed, values) and (is_grouped or len(model.consumers[product.id]) > 1):
+                yield "OpenVINO joins a constant behind it with its weights of few bits"
+            if points is not None and points.exact is not None and len({*points.exact.ravel().tolist()}) == 1:
+                yield "its zero points are equal"
         elif is_usual and weights.type.name == "u8" and (is_grouped or lengths.get("Subtract", scales) == scales):
             yield f"its weights of u8 have a scale for each {'group' if is_grouped else 'column'}"
+
+
+def _is_multiplied(model: Model, product: Layer, fed: Container[int], values: Values) -> bool:
+    """Return whether a layer multiplies or divides a product by a constant that is the same for each row."""
+    readers = [id for id in model.consumers.get(product.id, ()) if model.layers[id].type in ("Multiply", "Divide")]
+    others = [feed for id in readers for feed in model.feeds[id] if feed in values and feed[0] not in fed]
+    return any(math.prod((values[feed].shape.static or (1,))[:-1]) == 1 for feed in others)
 
 
 def _is_narrow(model: Model, feeds: Sequence[tuple[int, int] | None], values: Values) -> bool:
@@ -218,7 +233,7 @@ def of_attention(model: Model, last: Layer, fed: Container[int], values: Values)
     ranks = [values[feed].shape.rank for feed in inputs if feed in values]
     mask = next((feed for feed in model.feeds[last.id][3:4] if feed in values), None)
     ranks += [values[mask].shape.rank] if mask and ranks and (values[mask].shape.rank or 0) > (ranks[0] or 0) else []
-    if len({*ranks}) > 1 and None not in ranks:
+    if len({*ranks}) > 1 and max(_MOST_DIMS + 1 if rank is None else rank for rank in ranks) <= _MOST_DIMS:
         yield "it ends an attention whose inputs differ in rank"
     if inputs and _attends_in_two_types(model, last, inputs, fed, values):
         yield "it ends an attention at an input or an output of the model"
