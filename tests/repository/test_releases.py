@@ -15,6 +15,7 @@ from irrun.conformance.suite import read_suite
 from releases.learning import Row, Sample, learn
 from releases.opsets import internal_operations, operation_sets
 from releases.probing import Wheels
+from releases.pruning import merged, pruned
 from releases.samples import blamed
 from releases.sweeps import sweep
 
@@ -53,6 +54,34 @@ def test_a_known_rule_is_dropped_for_answers_and_not_for_assumptions() -> None:
     assumed = replace(asked, asked=np.array([True, False, True]))
     assert [rule["facts"] for rule in learn([assumed, elsewhere], RELEASES, known)] == [["an input is u3"]]
     assert learn([asked, elsewhere], RELEASES, known) == []
+
+
+def test_a_known_rule_holds_in_a_release_beside_its_own_that_follows_it() -> None:
+    known = {"operation": "Abs", "facts": ["an input is u3"], "releases": [["2022.1", "2022.1"]], "models": 3}
+    samples = [_sample([_row("Abs-1", "an input is u3", f"axis={n}")], 1, 1, 0) for n in range(2)]
+    (rule,) = learn([*samples, _sample([_row("Abs-1", "axis=0")], 0, 0, 0)], RELEASES, [known])
+    assert (rule["facts"], rule["releases"]) == (["an input is u3"], [["2022.1", "2023.0"]])
+
+
+def test_a_rule_is_dropped_where_it_alone_is_wrong() -> None:
+    """Each refusal has another reason as well; the first rule alone is wrong about a model in two releases."""
+    broad = {"operation": "Abs", "facts": ["an input is u3"], "releases": [["2022.1", "2024.0"]], "models": 3}
+    narrow = {**broad, "facts": ["axis=0"]}
+    refused = _sample([_row("Abs-1", "an input is u3", "axis=0")], 1, 1, 1)
+    loaded = _sample([_row("Abs-1", "an input is u3")], 0, 0, -1)
+    asked = np.array([[True] * 3, [True, True, False]])
+    assert pruned([refused, loaded], [broad, narrow], RELEASES, asked) == [
+        {**broad, "releases": [["2024.0", "2024.0"]]}, narrow,
+    ]  # fmt: skip
+    two = [_sample([_row("Abs-1", "an input is u3")], 1, 1, 1)] * 2
+    assert pruned([*two, loaded], [broad], RELEASES, np.ones((3, 3), bool)) == [broad]
+
+
+def test_rules_that_differ_in_releases_alone_are_one() -> None:
+    first = {"operation": "Abs", "facts": ["a", "b"], "releases": [["2022.1", "2022.1"]], "models": 3}
+    second = {**first, "facts": ["b", "a"], "releases": [["2023.0", "2024.0"]], "models": 5}
+    assert merged([first, second], RELEASES) == [{**first, "releases": [["2022.1", "2024.0"]], "models": 5}]
+    assert len(merged([first, {**second, "loads": True}], RELEASES)) == 2
 
 
 def test_an_error_of_irrun_that_releases_do_not_report() -> None:
@@ -169,6 +198,7 @@ def test_exceptions_of_known_rules_stay_until_answers_follow_the_rule() -> None:
         ("[CPU] Add node with name 'sum' has unsupported precision", {2}),
         ("CPU plug-in doesn't support it. Operation name: sum", {2}),
         ("sum.0 has zero dimension which is not allowed", {2, 3}),
+        ("Reorder node with name: first_ab_abc_y doesn't support case when shapes have different rank", {1}),
         ("Incorrect precision: STRING", {0, 1, 2, 3}),
     ],
 )

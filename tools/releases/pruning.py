@@ -35,7 +35,9 @@ def pruned(
     hits: dict[int, dict[int, int]] = {}
     for number, sample in enumerate(samples):
         for row in sample.layers:
-            fitting = [at for name in ("", *row.operations) for at in of.get(name, ()) if made[at].fits(row)]
+            near = [at for name in ("", *row.operations) for at in of.get(name, ())]
+            fitting = [at for at in near if made[at].sentences <= row.sentences]
+            fitting = [at for at in fitting if not made[at].exceptions.intersection(row.operations)]
             if row.blocks:
                 loads = excused(row.sentences, [made[at] for at in fitting])
                 reasons[number] += [release not in loads for release in releases]
