@@ -22,6 +22,7 @@ _FEW_ROWS: Final = 5  # the fewest rows that the plugin multiplies with compress
 _SPATIAL: Final = 2  # the first spatial axis of an image
 _VOLUME: Final = 5  # the most dims that the plugin resizes: batch, channels, depth, height and width
 _WINDOW: Final = 15  # the fewest rows and columns for which the fast kernel of depthwise convolution fails
+_JOINED: Final = ("GroupNormalization", "IsFinite", "IsInf", "IsNaN")  # some releases join them with what reads them
 _SLOW: Final = ("Sigmoid", "Tanh")  # behind them, another kernel computes a depthwise convolution
 _ONE_INPUT: Final = 11  # the first Interpolate with one input for both sizes and scales
 _MAX_COMPARED: Final = 4  # the most inputs of a layer, and the most dims of each, that are compared with each other
@@ -47,8 +48,8 @@ def of_operation(layer: Layer, op: Op | None, inputs: Sequence[Value | None], fo
             yield from _of_pdpd(layer, op, values, to, placed)
     if layer.type == "PriorBoxClustered" and len(layer.attributes.keys() & {"width", "height"}) == 1:
         yield "it has width or height alone"
-    if layer.type == "GroupNormalization" and follower == "Subtract":
-        yield "a Subtract reads it"
+    if layer.type in _JOINED:
+        yield f"a {follower} reads it" if follower else "several layers read it"
     if layer.type == "GroupConvolution" and follower not in _SLOW:
         yield from _of_depthwise(op, values)
     if (of := _RELATIONS.get(layer.type)) is not None and op is not None:
@@ -195,6 +196,13 @@ def _of_batches(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     data, indices, batches = _dims(values[0]), _dims(values[1]), getattr(op, "batch_dims", 0)
     if data and indices and any(map(differ, data[:batches], indices[:batches])):
         yield "its batches differ in length"
+
+
+def _of_softmax(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    dims, axis = _dims(values[0]), getattr(op, "axis", None)
+    if dims and axis is not None and -len(dims) <= axis < len(dims):
+        if any(dim.value != 1 for dim in dims[axis % len(dims) + 1 :]):
+            yield "an axis behind that of its sums is longer than 1"
 
 
 def _of_norm(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -362,6 +370,7 @@ _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[s
     "ScatterUpdate": _of_updates,
     "ScatterNDUpdate": _of_updates,
     "GatherND": _of_batches,
+    "SoftMax": _of_softmax,
     "LRN": _of_norm,
     "FakeQuantize": _of_ranges,
     "Concat": _of_joining,

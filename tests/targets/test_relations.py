@@ -61,7 +61,7 @@ REVERSED = "a range of its input is reversed"
 PADDED, HALF = "a step of its kernel lies in the padding", "it knows the batch of one input, but not of another"
 
 STATES, UNEQUAL = "it knows the batch of its states, but not of its data", "its batches differ in length"
-SHORT = "the axis of joining is 1 long in input 0"
+SHORT, SUMS = "the axis of joining is 1 long in input 0", "an axis behind that of its sums is longer than 1"
 
 PDPD = {"auto_broadcast": "pdpd"}
 RESIZE = {"mode": "nearest", "axes": "1"}
@@ -91,6 +91,9 @@ CASES = [
     *(("Einsum", ["2,3"], {"equation": text}, {wanted}) for text, wanted in (("a...->...a", ELLIPSIS), ("ab", IDLE))),
     ("Concat", ["2,3", "2,3"], {"axis": "-1"}, {JOINED}),
     ("Concat", ["2,1", "2,3"], {"axis": "-1"}, {JOINED, SHORT}),
+    ("SoftMax", ["2,3"], {"axis": "0"}, {SUMS}),
+    ("SoftMax", ["2,1"], {"axis": "0"}, set()),
+    ("SoftMax", ["2,3"], {"axis": "1"}, set()),
     ("GatherND", ["1,4", "2,1"], {"batch_dims": "1"}, {UNEQUAL}),
     ("GatherND", ["2,4", "2,1"], {"batch_dims": "1"}, set()),
     ("FakeQuantize", ["2,3,4", *[[1, 2, 3, 4]] * 4], {"levels": "2"}, {RANGES, MIXED}),
@@ -160,7 +163,7 @@ CASES = [
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "4,3"], {"causal": "false"}, {MASK}),
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "3,4"], {"causal": "false"}, set()),
 ]
-ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, STATES, MASK, CHOSEN, RESIZED, MOVED, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED, REVERSED, UNEQUAL, SHORT}  # fmt: skip
+ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, STATES, MASK, CHOSEN, RESIZED, MOVED, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED, REVERSED, UNEQUAL, SHORT, SUMS}  # fmt: skip
 OPSETS = {"DetectionOutput": 8, "GatherND": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15, "Col2Im": 15, "RNNSequence": 5}  # fmt: skip
 
 
@@ -365,7 +368,8 @@ NARROW = "several layers read the Subtract that decompresses its weights of few 
         (lambda: _attended(3, 3, 3, mask=[1, 1, 4, 4]), RANKS, True),
         (lambda: _attended(3, 3, 3, mask=[4, 4]), RANKS, False),
         (lambda: b.Subtract(_normalized(), b.parameter([2, 4], name="y")), NORMAL, True),
-        (lambda: b.Add(_normalized(), b.parameter([2, 4], name="y")), NORMAL, False),
+        (lambda: b.Relu(_normalized()), NORMAL, False),
+        (lambda: b.LogicalNot(b.IsNaN(b.parameter([4], name="x"), name="layer")), "a LogicalNot reads it", True),
         (lambda: _narrow(is_shared=True), NARROW, True),
         (lambda: _narrow(is_shared=False), NARROW, False),
     ],
