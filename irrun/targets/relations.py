@@ -199,9 +199,8 @@ def _of_batches(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 
 def _of_softmax(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    dims, axis = _dims(values[0]), getattr(op, "axis", None)
-    is_valid = dims is not None and axis is not None and -len(dims) <= axis < len(dims)
-    if dims and is_valid and any(dim.value != 1 for dim in dims[axis % len(dims) + 1 :]):
+    dims, axis = _dims(values[0]) or (), int(getattr(op, "axis", 0))
+    if -len(dims) <= axis < len(dims) and any(dim.value != 1 for dim in dims[axis % len(dims) + 1 :]):
         yield "an axis behind that of its sums is longer than 1"
 
 
