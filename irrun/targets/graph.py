@@ -120,7 +120,7 @@ def multiplies_again(model: Model, product: Layer, fed: Container[int]) -> bool:
 
 
 def widens_product(model: Model, sum: Layer, fed: Container[int], values: Values) -> bool:
-    """Return whether a layer adds a constant to a product of unknown dims, which has fewer dims.
+    """Return whether a layer adds a constant to a product that has fewer dims, some of them unknown.
 
     Releases join a layer with one input to both if the constant has a number for each column.
     """

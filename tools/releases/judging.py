@@ -52,8 +52,8 @@ def judge(models: Sequence[Path], answers: Mapping[str, Sequence[Answer]]) -> li
     for number, model in enumerate(models):
         expected = predict(model)
         kind = model.name.partition("-")[0]
-        for release, said in answers.items():
-            answer = said[number]
+        for release in answers.keys() & {*RELEASES}:
+            answer = answers[release][number]
             why = None if expected is None else expected[release]
             outcome = _OUTCOMES[why is None or bool(why), bool(answer.stage)]
             for row in (("all", "all"), ("models", kind if kind in _KINDS else "other"), ("releases", release)):

@@ -84,7 +84,8 @@ def learn(
 
     The rules with ``loads`` come first: the errors that irrun reports and releases do not. The same method finds them,
     with refused and loaded models exchanged. A refusal that a rule explains says nothing about an error. The ``known``
-    rules, rows of an earlier table, come before new ones, in the releases in which no answer contradicts them.
+    rules, rows of an earlier table, come before new ones, in the releases whose answers follow them. Rules that differ
+    in the releases alone become one. At last, a rule is dropped where it does harm.
     """
     answers = np.stack([s.answers for s in samples])
     blocking = np.array([s.blocking for s in samples])[:, None]
@@ -169,7 +170,7 @@ def _kept(
     left: np.ndarray,
     releases: Sequence[str],
 ) -> _Known:
-    """Return a known rule in the releases in which no answer contradicts it. It explains what it is about.
+    """Return a known rule in the releases that follow it more often than they contradict it. It explains their answers.
 
     Its exceptions are those that answers confirm, and those about which there are none.
     """
