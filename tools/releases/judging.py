@@ -49,10 +49,11 @@ def judge(models: Sequence[Path], answers: Mapping[str, Sequence[Answer]]) -> li
     """
     counts: dict[tuple[str, str], Counter[str]] = {}
     causes: Counter[tuple[str, str]] = Counter()
+    asked = [release for release in RELEASES if release in answers]
     for number, model in enumerate(models):
         expected = predict(model)
         kind = model.name.partition("-")[0]
-        for release in answers.keys() & {*RELEASES}:
+        for release in asked:
             answer = answers[release][number]
             why = None if expected is None else expected[release]
             outcome = _OUTCOMES[why is None or bool(why), bool(answer.stage)]
