@@ -1,4 +1,4 @@
-"""On which layers of a model a layer depends: inputs of the model, variables, constants of few bits, attentions."""
+"""What stands around a layer: inputs of the model, variables, weights, attentions, and what OpenVINO joins with it."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def _attention(model: Model, last: Layer) -> Sequence[tuple[int, int] | None]:
 def _attends_in_two_types(
     model: Model, last: Layer, inputs: Sequence[tuple[int, int] | None], fed: Container[int], values: Values
 ) -> bool:
-    """Return whether a layer ends an attention of which 2025.4 computes one part in f32, and the other in bf16.
+    """Return whether a layer ends an attention of which a release computes one part in f32, the other in bf16.
 
     That is so if an input of the model is the query, the keys or the values, or their transpose, or if no layer between
     the attention and a Result is one that OpenVINO prefers to compute in bf16. None of the three is constant, is empty,

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from releases.evidence import BESIDE, NOISE, Found, chance, is_about_attributes, least, names_attribute, trust
-from releases.pruning import merged, pruned
+from releases.pruning import Rules, merged, pruned
 from releases.seeds import MOST_WORDS, explain
 
 __all__ = ["Row", "Sample", "learn"]
@@ -106,21 +106,12 @@ def _known_reasons(
     samples: Sequence[Sample], refusals: Sequence[Mapping[str, Any]], releases: Sequence[str]
 ) -> np.ndarray:
     """Return which refusals a rule explains, so that they are no reason to believe an error of irrun."""
-    of: dict[str, list[tuple[set[str], set[str], np.ndarray]]] = {}
-    for rule in refusals:
-        holds = np.zeros(len(releases), bool)
-        for first, last in rule["releases"]:
-            holds[releases.index(first) : releases.index(last) + 1] = True
-        of.setdefault(rule["operation"], []).append((set(rule["facts"]), set(rule.get("except", ())), holds))
+    rules = Rules(refusals, releases)
     found = np.zeros((len(samples), len(releases)), bool)
     for at, sample in enumerate(samples):
-        if sample.blocking == 1:
-            for row in sample.layers:
-                sentences = {s for s in row.sentences if not (row.blocks and s.startswith(("output ", "an output ")))}
-                for name in ("", *row.operations):
-                    for words, exceptions, holds in of.get(name, ()):
-                        if words <= sentences and not exceptions.intersection(row.operations):
-                            found[at] |= holds
+        for row in sample.layers if sample.blocking == 1 else ():
+            for place in rules.about(row):
+                found[at] |= rules.holds[place]
     return found
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from irrun.targets.rules import Rule, excused
 
 if TYPE_CHECKING:
-    from releases.learning import Sample
+    from releases.learning import Row, Sample
 
-__all__ = ["merged", "pruned"]
+__all__ = ["Rules", "merged", "pruned"]
 
 _WORTH: Final = 2
 """How many wrong refusals weigh as much as one refusal that is missed."""
@@ -26,23 +26,18 @@ def pruned(
     A rule counts where it alone predicts a refusal: no other rule, error or missing operation does. Only answers count
     that a release gave itself (``asked``).
     """
-    made = {at: _rule(row, releases) for at, row in enumerate(rules)}
-    holds = np.array([[release in rule.releases for release in releases] for rule in made.values()])
-    of: dict[str, list[int]] = {}
-    for at, rule in made.items():
-        of.setdefault(rule.operation, []).append(at)
+    all_rules = Rules(rules, releases)
+    made, holds = all_rules.made, all_rules.holds
     reasons = np.stack([sample.lacking for sample in samples]).astype(int)
     hits: dict[int, dict[int, int]] = {}
     for number, sample in enumerate(samples):
         for row in sample.layers:
-            near = [at for name in ("", *row.operations) for at in of.get(name, ())]
-            fitting = [at for at in near if made[at].sentences <= row.sentences]
-            fitting = [at for at in fitting if not made[at].exceptions.intersection(row.operations)]
+            fitting = all_rules.about(row)
             if row.blocks:
                 loads = excused(row.sentences, [made[at] for at in fitting])
                 reasons[number] += [release not in loads for release in releases]
             for at in fitting:
-                if not made[at].loads and not (row.blocks and made[at].speaks_of_outputs):
+                if not made[at].loads:
                     reasons[number] += holds[at]
                     of_rule = hits.setdefault(at, {})
                     of_rule[number] = of_rule.get(number, 0) + 1
@@ -63,6 +58,24 @@ def _prune(
     reasons[numbers] -= counts * harmful
     holds &= ~harmful
     return bool(harmful.any())
+
+
+class Rules:
+    """Rows of the table as rules, and the releases in which each holds, as a line of truths."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]], releases: Sequence[str]) -> None:
+        self.made = [_rule(row, releases) for row in rows]
+        self.holds = np.array([[release in rule.releases for release in releases] for rule in self.made], bool)
+        self.of: dict[str, list[int]] = {}
+        for at, rule in enumerate(self.made):
+            self.of.setdefault(rule.operation, []).append(at)
+
+    def about(self, layer: Row) -> list[int]:
+        """Return the places of the rules about a layer. Of one with an error, the outputs are unknown."""
+        near = [at for name in ("", *layer.operations) for at in self.of.get(name, ())]
+        rules = [(at, self.made[at]) for at in near if self.made[at].sentences <= layer.sentences]
+        rules = [(at, rule) for at, rule in rules if not rule.exceptions.intersection(layer.operations)]
+        return [at for at, rule in rules if rule.loads or not (layer.blocks and rule.speaks_of_outputs)]
 
 
 def _rule(row: Mapping[str, Any], releases: Sequence[str]) -> Rule:
