@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import combinations
 from typing import Final
 
@@ -19,7 +20,9 @@ __all__ = ["differ", "of_operation"]
 
 _FEW_COLUMNS: Final = 5  # the fewest columns that each release multiplies without converting weights to bf16
 _FEW_ROWS: Final = 5  # the fewest rows that the plugin multiplies with compressed weights by its usual kernel
+_BYTE: Final = 8  # bits
 _SPATIAL: Final = 2  # the first spatial axis of an image
+_RANGES: Final = 4  # the inputs of FakeQuantize behind its data
 _VOLUME: Final = 5  # the most dims that the plugin resizes: batch, channels, depth, height and width
 _WINDOW: Final = 15  # the fewest rows and columns for which the fast kernel of depthwise convolution fails
 _JOINED: Final = ("GroupNormalization", "IsFinite", "IsInf", "IsNaN")  # some releases join them with what reads them
@@ -147,18 +150,33 @@ def _of_einsum(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 
 def _of_ranges(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    """Yield the only axes along which the constant inputs of FakeQuantize vary, if each varies along one at most."""
-    ranges = [value for value in values[1:5] if value is not None and value.exact is not None]
-    missing = [len(_dims(values[0]) or ()) - (value.shape.rank or 0) for value in ranges]
-    axes = [[at + less for at, dim in enumerate(_dims(v) or ()) if dim.value != 1] for v, less in zip(ranges, missing)]
-    if any(less < 0 for less in missing):
+    dims = _dims(values[0])
+    exact = [value.exact for value in values[1:5] if value is not None and value.exact is not None]
+    if dims and any(of.ndim > len(dims) for of in exact):
         yield "a constant range has more dims than input 0"
-    elif len(ranges) == len(values[1:5]) and all(len(of) <= 1 for of in axes):
-        yield from (f"a range varies along axis {axis} alone" for axis in (1, 2) if [axis] in axes)
-    none = np.zeros(0)
-    low, high = (none if value is None or value.exact is None else value.exact for value in values[1:3])
-    if low.size and high.size and (low.shape == high.shape or 1 in (low.size, high.size)) and np.any(low > high):
-        yield "a range of its input is reversed"
+    elif dims and len(exact) == _RANGES:
+        yield from _of_constant_ranges(op, dims, exact)
+
+
+def _of_constant_ranges(op: Op, dims: Sequence[Dim], exact: Sequence[np.ndarray]) -> Iterator[str]:
+    """Yield which kernel FakeQuantize needs. If a range varies along other axes than 1 and 2, other layers compute it.
+
+    There is none for axis 2, and for bits of 0 and 1 only that of images.
+    """
+    low, high, *outputs = exact
+    axes = [[len(dims) - of.ndim + at for at, size in enumerate(of.shape) if size > 1] for of in exact]
+    of_inputs = [axis for of in axes[:2] for axis in of]
+    is_simple = len(dims) > 1 and all(len(of) <= 1 for of in axes[:2]) and {*of_inputs} <= {1, 2}
+    if is_simple and of_inputs[-1:] == [2] and axes[2] != [1]:
+        yield "the range of its input varies along axis 2 alone"
+    with suppress(ValueError):  # the ranges do not broadcast
+        if getattr(op, "levels", 2) != 2:
+            if None not in [dim.value for dim in dims] and np.any(low > high):
+                yield "the range of its input is reversed"
+        elif is_simple and of_inputs[-1:] != [2]:
+            is_binary = not np.any(low != high) and all(np.isin(of, (0, 1)).all() for of in outputs)
+            rank = "an image" if len(dims) == _VOLUME - 1 else "another rank"
+            yield f"it makes bits of {rank}" if is_binary else "it has two levels that are no bits"
 
 
 def _of_joining(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -173,6 +191,30 @@ def _of_groups(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     filters = _dims(values[1])
     if filters and filters[0].value == 1 and any(dim.value != 1 for dim in filters[1:3]):
         yield "it has one group of several channels"
+
+
+def _of_deconvolution(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    yield from _of_groups(op, values)
+    yield from _of_output_shape(op, values)
+
+
+def _of_output_shape(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether the plugin cannot guess an unknown dim of the input from ``output_shape``.
+
+    It divides by the step without a sign. With steps of 1, only a guess of -1 is refused: it means an unknown dim.
+    """
+    dims, filters, sizes = _dims(values[0]), _dims(values[1]), _numbers(values[2])
+    names = ("strides", "dilations", "pads_begin", "pads_end", "output_padding")
+    lists = [[*getattr(op, name, ()), *[0] * _VOLUME] for name in names]
+    is_explicit = not getattr(op, "auto_pad", "explicit").startswith("same")
+    for dim, window, size, step, gap, begin, end, more in zip(
+        (dims or ())[_SPATIAL:], (filters or ())[-len(sizes or ()) :], sizes or (), *lists
+    ):
+        if dim.value is None and window.value is not None and step > 0:
+            room = size - gap * (window.value - 1) - 1 + (begin + end if is_explicit else 0) - more
+            if room == -2 if step == 1 else room < 0:
+                yield "no window fits into output_shape along an unknown dim"
+                return
 
 
 def _of_updates(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -243,11 +285,17 @@ def _of_interpolation(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 
 def _of_average(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    """Yield whether a window that counts data alone may have none."""
-    kernel, pads = getattr(op, "kernel", ()), (getattr(op, "pads_begin", ()), getattr(op, "pads_end", ()))
+    """Yield whether a window that counts data alone may have none, and whether the plugin lacks a kernel of integers."""
+    pads = [*zip(getattr(op, "pads_begin", ()), getattr(op, "pads_end", ()))]
     is_explicit = getattr(op, "exclude_pad", False) and getattr(op, "auto_pad", "") == "explicit"
-    if is_explicit and any(pad >= size for of in pads for pad, size in zip(of, kernel)):
+    gaps = [*getattr(op, "dilations", ()), *[1] * len(pads)]
+    spans = [gap * (size - 1) + 1 for gap, size in zip(gaps, getattr(op, "kernel", ()))]
+    if is_explicit and any(max(of) >= span for of, span in zip(pads, spans)):
         yield "a window fits into its padding"
+    dims = _dims(values[0]) or ()
+    if len(dims) > 1 and dims[1].value == 1 and values[0] is not None and values[0].type.kind in ("int", "uint"):
+        if values[0].type.bits > _BYTE:
+            yield "it averages integers of one channel, longer than a byte"
 
 
 def _of_cell(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -373,7 +421,9 @@ _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[s
     "LRN": _of_norm,
     "FakeQuantize": _of_ranges,
     "Concat": _of_joining,
-    **dict.fromkeys(("GroupConvolution", "GroupConvolutionBackpropData"), _of_groups),
+    "GroupConvolution": _of_groups,
+    "ConvolutionBackpropData": _of_output_shape,
+    "GroupConvolutionBackpropData": _of_deconvolution,
     "Interpolate": _of_interpolation,
     "AvgPool": _of_average,
     **dict.fromkeys(("RNNCell", "GRUCell", "LSTMCell"), _of_cell),
