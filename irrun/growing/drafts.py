@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import prod
@@ -118,8 +119,8 @@ def failure(draft: Draft) -> str:
     ]
     try:
         with np.errstate(all="ignore"):
-            infer(op, Site(draft.outputs), values, dict.fromkeys(draft.cls.needs), contents=False)
-            if op.working(*arrays) > _MAX_KERNEL_BYTES:
+            inferred = infer(op, Site(draft.outputs), values, dict.fromkeys(draft.cls.needs), contents=False)
+            if _is_large([value.shape.static or () for value in inferred]) or op.working(*arrays) > _MAX_KERNEL_BYTES:
                 return "too large"
             results = op.run(*arrays)
     except (Refused, IrrunError) as error:
@@ -127,8 +128,12 @@ def failure(draft: Draft) -> str:
     except Exception:
         return ""
     shapes = [np.shape(result) for result in (results if isinstance(results, tuple) else (results,))]
-    sizes = [prod(dim or 1 for dim in shape) for shape in shapes]  # numpy strides over dims beside one of 0
-    return "too large" if max(sizes, default=0) > MAX_ELEMENTS else ""
+    return "too large" if _is_large(shapes) else ""
+
+
+def _is_large(shapes: Sequence[Sequence[int]]) -> bool:
+    """Return whether one of the shapes has too many elements. A dim of 0 counts as 1: numpy strides over the others."""
+    return max((prod(dim or 1 for dim in shape) for shape in shapes), default=0) > MAX_ELEMENTS
 
 
 def setting_range(type: ElementType) -> tuple[int, int]:

@@ -94,6 +94,13 @@ def test_an_empty_input_of_huge_dims() -> None:
     assert failure(Draft(versions()["Abs-1"], {}, [Port("f32", (0, 1 << 62))])) == "too large"
 
 
+def test_an_output_of_huge_dims() -> None:
+    """A kernel does not begin to compute 2**45 rows."""
+    sizes = Port("i64", (2,), np.array([1 << 45, 3]))
+    attributes = {"mode": "cubic", "shape_calculation_mode": "sizes"}
+    assert failure(Draft(versions()["Interpolate-11"], attributes, [Port("f32", (2, 3)), sizes])) == "too large"
+
+
 def test_contents_of_each_domain() -> None:
     numbers = np.random.default_rng(1)
     whole = random_contents(Port("f32", (500,), domain="whole"), numbers)
