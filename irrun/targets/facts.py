@@ -19,7 +19,7 @@ from irrun.ir.parse import Parsed
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Value
 from irrun.targets import graph
-from irrun.targets.reading import as_read, of_attributes
+from irrun.targets.reading import as_compiled, as_read, of_attributes
 from irrun.targets.relations import of_operation
 from irrun.types import UNKNOWN_RANK, Dim, ElementType, PartialShape
 
@@ -76,8 +76,10 @@ def facts(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Facts]:
     if len(model.source.data) < _SHORT:
         whole.add(f"the file has fewer than {_SHORT} bytes")
     yield Facts(model, None, (), frozenset(whole), _blocks(errors.get(None, ())))
-    ops = as_read(model, trace.ops)
-    read = Trace(model, ops) if trace.values and (errors or ops != trace.ops) else trace
+    ops, compiled = as_read(model, trace.ops), as_compiled(model, trace.ops, trace.values)
+    read = Trace(model, ops) if trace.values and (errors or compiled or ops != trace.ops) else trace
+    if compiled and trace.values:
+        read.refused.update(Trace(model, {**ops, **compiled}).refused)
     yield from _of_layers(read, errors, "")
 
 
@@ -180,11 +182,14 @@ def _of_ports(
     yield from of_operation(layer, op, inputs, graph.follower(model, layer.id))
     if layer.type == "MatMul":
         yield from graph.of_weights(model, layer, fed, values, is_transposed=getattr(op, "transpose_b", False))
+        if graph.scales_channels(model, layer, values):
+            yield "constants scale its channels"
     yield from graph.of_attention(model, layer, fed, values)
     if layer.type == "Result" and known and known[0].exact is not None and not known[0].exact.size:
         yield "it returns an empty constant"
-    if graph.multiplies_again(model, layer, fed):
-        yield "a constant multiplies a sum or product with another"
+    yield from graph.of_constants(model, layer, fed)
+    if layer.type == "GroupNormalization":
+        yield from graph.of_follower(model, layer)
     if graph.widens_product(model, layer, fed, values):
         yield "it adds dims to a product, before a layer with one input"
     for kind, ports in (("input", inputs), ("output", outputs)):

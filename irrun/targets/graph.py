@@ -14,11 +14,13 @@ __all__ = [
     "compressed",
     "fed_by_inputs",
     "follower",
-    "multiplies_again",
     "of_attention",
+    "of_constants",
+    "of_follower",
     "of_variable",
     "of_weights",
     "reached",
+    "scales_channels",
     "widens_product",
 ]
 
@@ -30,8 +32,8 @@ _TILE_ROWS, _MOST_OF_TILES = 32, 512
 _FEWEST_SUMMED: Final = 4  # the fewest rows of weights of 4 bits that the first releases which know them multiply
 _USUAL_WEIGHTS: Final = "its weights of few bits have a scale for each column or group"
 _OTHER_WEIGHTS: Final = (
-    f"its weights of few bits have fewer than {_FEWEST_SUMMED} summed rows, or other scales or zero points than one for"
-    " each column or group"
+    f"its weights of few bits are no matrix, or have fewer than {_FEWEST_SUMMED} summed rows, or other scales or zero"
+    " points than one for each column or group"
 )
 _IN_BF16: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "Interpolate")
 """Layers that OpenVINO computes in bf16 even near an output, where it has f32 otherwise."""
@@ -108,15 +110,36 @@ def follower(model: Model, id: int) -> str:
     return model.layers[id].type
 
 
-def multiplies_again(model: Model, product: Layer, fed: Container[int]) -> bool:
-    """Return whether a constant multiplies a sum or product with another constant. OpenVINO joins the two constants."""
-    for types in (("Multiply",), ("Add", "Multiply")):
-        inputs = [feed[0] for feed in model.feeds[product.id] if feed is not None]
-        others = [id for id in inputs if id in fed]
-        if product.type not in types or (len(inputs), len(others)) != (2, 1):
-            return False
-        product = model.layers[others[0]]
-    return True
+def of_follower(model: Model, layer: Layer) -> Iterator[str]:
+    """Yield whether the only layer that reads another also reads one with one input, which the plugin joins with it."""
+    readers = [model.layers[id] for id in model.consumers.get(layer.id, ())]
+    inputs = [feed[0] for reader in readers[:1] for feed in model.feeds[reader.id] if feed is not None]
+    others = [id for id in inputs if id != layer.id]
+    joins_two = len(inputs) == 2 and len(readers) == len(others) == 1 and len(model.feeds[others[0]]) == 1
+    if joins_two and (inputs[0] == layer.id or readers[0].type != "Subtract"):
+        yield "what reads it is joined with a layer of one input"
+
+
+def of_constants(model: Model, outer: Layer, fed: Container[int]) -> Iterator[str]:
+    """Yield whether a layer applies a constant to a sum or product with another. OpenVINO joins the two constants.
+
+    A sum behind Erf is a part of Gelu, which OpenVINO joins first.
+    """
+    inner = _other_than_constant(model, outer, fed)
+    read = None if inner is None else _other_than_constant(model, inner, fed)
+    if inner is None or read is None or (inner.type == "Add" and read.type == "Erf"):
+        return
+    if outer.type == "Multiply" and inner.type in ("Add", "Multiply"):
+        yield "a constant multiplies a sum or product with another"
+    if outer.type == inner.type == "Add":
+        yield "a constant is added to a sum with another"
+
+
+def _other_than_constant(model: Model, layer: Layer, fed: Container[int]) -> Layer | None:
+    """Return the layer whose output another takes beside one constant, or None if it does not take two such inputs."""
+    inputs = [feed[0] for feed in model.feeds[layer.id] if feed is not None]
+    others = [id for id in inputs if id in fed]
+    return model.layers[others[0]] if (len(inputs), len(others)) == (2, 1) else None
 
 
 def widens_product(model: Model, sum: Layer, fed: Container[int], values: Values) -> bool:
@@ -145,7 +168,7 @@ def of_weights(
 
     OpenVINO folds weights instead if several layers read one of the layers that decompress them.
     """
-    feeds: Sequence[tuple[int, int] | None] = model.feeds[product.id][1:2]
+    feeds, is_converted = _before_convert(model, model.feeds[product.id][1:2])
     is_grouped = bool(feeds) and feeds[0] is not None and model.layers[feeds[0][0]].type == "Reshape"
     if is_grouped and feeds[0] is not None:
         feeds = model.feeds[feeds[0][0]][:1]
@@ -171,7 +194,13 @@ def of_weights(
             lengths[type] = (dims[-1], dims[-2]) if is_transposed else (dims[-2], dims[-1])
     weights = values.get(feeds[0]) if feeds and feeds[0] is not None else None
     shape = None if weights is None else weights.shape.static
-    if weights is None or shape is None or len(shape) != 2 + is_grouped or weights.type.bits > _USUAL_BITS:
+    if weights is None or shape is None or weights.type.bits > _USUAL_BITS:
+        return
+    if len(shape) != 2 + is_grouped and (is_grouped or len(shape) != 3 or shape[0] > 1):
+        if "Multiply" in lengths and weights.type.bits < _USUAL_BITS:
+            yield _OTHER_WEIGHTS
+        if not is_grouped and "Multiply" in lengths:
+            yield from _of_batches(shape, model.feeds[product.id][0], values, has_points="Subtract" in lengths)
         return
     columns, rows = shape[-2:] if is_transposed else shape[:-3:-1]
     scales, zero_points = lengths.get("Multiply"), lengths.get("Subtract", (1, 1))
@@ -190,7 +219,44 @@ def of_weights(
             if points is not None and points.exact is not None and len({*points.exact.ravel().tolist()}) == 1:
                 yield "its zero points are equal"
         elif is_usual and weights.type.name == "u8" and (is_grouped or lengths.get("Subtract", scales) == scales):
-            yield f"its weights of u8 have a scale for each {'group' if is_grouped else 'column'}"
+            part = "group" if is_grouped else "column, before a Convert" if is_converted else "column"
+            yield f"its weights of u8 have a scale for each {part}"
+
+
+def scales_channels(model: Model, layer: Layer, values: Values) -> bool:
+    """Return whether the only layer that reads another multiplies or divides each channel of an image by a constant."""
+    readers = [model.layers[id] for id in model.consumers.get(layer.id, ())]
+    if len(readers) != 1 or readers[0].type not in ("Multiply", "Divide", "BatchNormInference"):
+        return False
+    others = [values[feed] for feed in model.feeds[readers[0].id] if feed in values and feed[0] != layer.id]
+    shapes = [value.shape.static for value in others if value.exact is not None]
+    return len(shapes) == len(others) and (
+        readers[0].type == "BatchNormInference"
+        or any(shape and len(shape) == 4 and shape[1] > 1 == math.prod(shape) // shape[1] for shape in shapes)
+    )
+
+
+def _before_convert(
+    model: Model, feeds: Sequence[tuple[int, int] | None]
+) -> tuple[Sequence[tuple[int, int] | None], bool]:
+    """Return what a Convert behind decompressed weights reads, and that there is one; else the weights themselves."""
+    last = model.layers[feeds[0][0]] if feeds and feeds[0] is not None else None
+    if last is None or last.type != "Convert" or len(model.consumers[last.id]) > 1:
+        return feeds, False
+    before = next(iter(model.feeds[last.id]), None)
+    is_behind = before is not None and model.layers[before[0]].type in ("Multiply", "Reshape")
+    return ([before], True) if is_behind else (feeds, False)
+
+
+def _of_batches(
+    shape: Sequence[int], feed: tuple[int, int] | None, values: Values, *, has_points: bool
+) -> Iterator[str]:
+    """Yield which batches decompressed weights have, of those that some releases do not multiply."""
+    rank = values[feed].shape.rank if feed in values else None
+    if len(shape) == 4 and shape[0] == shape[1] == 1:
+        yield "its weights have two batches of one matrix"
+    elif len(shape) == 3 and min(shape[1:]) > 1 and not has_points and rank is not None and rank <= len(shape):
+        yield "its weights have a batch of several matrices, and no zero points"
 
 
 def _is_multiplied(model: Model, product: Layer, fed: Container[int], values: Values) -> bool:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from irrun.inference.bind import bind, declaration
+from irrun.inference.propagate import Values
 from irrun.model import Layer, Model
-from irrun.opdef import Attribute, Op
+from irrun.opdef import Attribute, Op, Value
 
-__all__ = ["as_read", "of_attributes"]
+__all__ = ["as_compiled", "as_read", "of_attributes"]
 
 _NUMBER: Final = ("int", "size", "float")  # the kinds of attributes that hold a number
 _LIST: Final = ("ints", "floats")  # the kinds of attributes that hold several numbers
@@ -20,6 +21,8 @@ _SIGNS: Final = re.compile("--+")  # signs of a dim that a release takes for one
 _STEPS: Final = {"strides": "1", "dilations": "1", "pads_begin": "0", "pads_end": "0", "kernel": ""}
 """What a missing list of a sliding window has for each spatial axis; a missing kernel is refused."""
 _STORED: Final = ("Const", "Constant")  # no release reads such a layer without all attributes
+_PADS: Final = ("pads_begin", "pads_end")
+_SPATIAL: Final = 2  # the first spatial axis of an image
 _MAX_TEXT: Final = 24  # the most characters of an attribute in a fact. Longer texts are lists and formulas
 _UNTOLD: Final = ("offset", "size", "variable_id", "shape", "element_type")  # they say little, or what ports say
 _NEEDED: Final = {("AvgPool", "strides"), ("MaxPool", "strides"), ("ExtractImagePatches", "auto_pad")}  # to read it
@@ -32,13 +35,42 @@ def as_read(model: Model, ops: Mapping[int, Op | None]) -> dict[int, Op | None]:
 
     A Parameter without the attribute shape is a scalar. A flag without a valid text keeps its default. Of a text that
     is no number, the number at its begin counts, or else 0. A required attribute that is missing has the value with
-    which OpenVINO makes the layer.
+    which OpenVINO makes the layer. The first Interpolate has no pads.
     """
     read = dict(ops)
     for id, layer in model.layers.items():
         if (attributes := _texts(layer)) != layer.attributes:
             read[id] = bind(model, replace(layer, attributes=attributes))[0]
     return read
+
+
+def as_compiled(model: Model, ops: Mapping[int, Op | None], values: Values) -> dict[int, Op | None]:
+    """Return the operations that differ where the plugin infers outputs again: each Interpolate with pads.
+
+    The plugin moves the axes to the end if they are few and not all spatial, but not their pads.
+    """
+    compiled: dict[int, Op | None] = {}
+    for id, layer in model.layers.items():
+        op, inputs = ops[id], [None if feed is None else values.get(feed) for feed in model.feeds[id]]
+        if layer.type == "Interpolate" and any(any(getattr(op, name, ())) for name in _PADS):
+            attributes = {**layer.attributes, **_moved_pads(op, inputs)}
+            compiled[id] = bind(model, replace(layer, attributes=attributes))[0]
+    return compiled
+
+
+def _moved_pads(op: Any, inputs: Sequence[Value | None]) -> dict[str, str]:
+    """Return the pads of an Interpolate by the axes that the plugin gives them, or nothing if they stay."""
+    rank = inputs[0].shape.rank if inputs and inputs[0] is not None else None
+    axes = inputs[-1].exact if type(op).since > 1 and len(inputs) > 2 and inputs[-1] is not None else None
+    named = sorted(op.axes) if type(op).since == 1 else None if axes is None else axes.ravel().tolist()
+    if not rank or named is None or op.mode.endswith("_pillow"):
+        return {}
+    chosen = [axis % rank for axis in named]
+    if not chosen or len(chosen) > rank - _SPATIAL or min(chosen) >= _SPATIAL:
+        return {}
+    order = [*(axis for axis in range(rank) if axis not in chosen), *chosen]
+    moved = {name: dict(zip(order, [*getattr(op, name), *[0] * rank])) for name in _PADS}
+    return {name: ",".join(str(of[axis]) for axis in range(rank)) for name, of in moved.items()}
 
 
 def _texts(layer: Layer) -> dict[str, str]:
@@ -59,6 +91,8 @@ def _texts(layer: Layer) -> dict[str, str]:
             attributes[name] = _SIGNS.sub("-", attributes[name])
     if layer.type == "Interpolate" and re.fullmatch(r"[\d, ]+", attributes.get("axes", "")):  # a set
         attributes["axes"] = ",".join(sorted(re.findall(r"\d+", attributes["axes"]), key=int))
+    if cls is not None and (cls.type, cls.since) == ("Interpolate", 1):
+        attributes = {name: text for name, text in attributes.items() if not name.startswith("pads_")}
     for attribute in cls.attributes.values() if cls and cls.type not in _STORED else ():
         if attribute.required and not attributes.keys() & {attribute.name, *attribute.aliases}:
             text = _missing(layer.type, attribute, attributes)
