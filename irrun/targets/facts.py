@@ -65,7 +65,7 @@ def facts(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Facts]:
 
     ``examine`` gives ``report`` and ``trace``. OpenVINO infers each output, whatever its port declares. So where the
     file has errors, the values are inferred again without the ports, and a layer that then breaks a rule counts as one
-    for which irrun reports an error.
+    for which irrun reports an error. So does a layer that breaks a rule where the plugin infers the outputs.
     """
     model = parsed.model
     errors: dict[str | None, list[Diagnostic]] = {}

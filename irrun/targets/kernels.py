@@ -60,6 +60,7 @@ def of_output_shape(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 
 def of_ranges(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield which kernel FakeQuantize needs if its ranges are constant, and whether one has more dims than the data."""
     dims = dims_of(values[0])
     exact = [value.exact for value in values[1:5] if value is not None and value.exact is not None]
     if dims and any(of.ndim > len(dims) for of in exact):
