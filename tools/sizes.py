@@ -58,7 +58,7 @@ BUDGETS: Final = {
     "irrun/targets": 1_820,  # releases of OpenVINO, what each infers when it reads and compiles, rules of what each refuses: of a layer, a kernel, weights, an attention; limits of devices, passports
     "irrun/testing": 950,
     "irrun/types": 850,
-    "tests": 75_070,  # internal operations, editors, widths of tables; ONNX, conversions, targets, models with open dims
+    "tests": 75_100,  # internal operations, editors, widths of tables; ONNX, conversions, targets, models with open dims
     "tools": 12_740,  # kernel_calls, planted_faults, adjudication, pairs, served models, releases, conversions
     "benchmarks": 2_850,  # lanes, the state of decoders, budgets of networks, exports
 }

@@ -19,6 +19,7 @@ from irrun.ir.parse import Parsed
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Value
 from irrun.targets import graph
+from irrun.targets.kernels import SPATIAL
 from irrun.targets.reading import as_compiled, as_read, of_attributes
 from irrun.targets.relations import of_operation
 from irrun.types import UNKNOWN_RANK, Dim, ElementType, PartialShape
@@ -34,7 +35,6 @@ _RARE: Final = ("f4e2m1", "f8e4m3", "f8e5m2", "f8e8m0", "nf4", "u2")  # plugins 
 _OUTSIDE: Final = "bf16"  # the element type that some releases compute with in bodies alone
 _USUAL_RANK: Final = 5  # the most dims that most kernels of a plugin have a case for
 _MOST_RANK: Final = 32  # the most dims that OpenVINO stores
-_SPATIAL: Final = 2  # the first spatial axis of an image
 _SELECTING: Final = re.compile("NonMaxSuppression|Nms|ExtractImagePatches", re.IGNORECASE)
 """Operations that select boxes, and one of which OpenVINO infers an output that is not empty where no patch fits."""
 _PRIORS: Final = ("PriorBox", "PriorBoxClustered")
@@ -188,8 +188,8 @@ def _of_ports(
     if layer.type == "Result" and known and known[0].exact is not None and not known[0].exact.size:
         yield "it returns an empty constant"
     yield from graph.of_constants(model, layer, fed)
-    if layer.type == "GroupNormalization":
-        yield from graph.of_follower(model, layer)
+    if layer.type == "GroupNormalization" and graph.joins_another(model, layer):
+        yield "what reads it is joined with a layer of one input"
     if graph.widens_product(model, layer, fed, values):
         yield "it adds dims to a product, before a layer with one input"
     for kind, ports in (("input", inputs), ("output", outputs)):
@@ -271,7 +271,7 @@ def _of_value(type: ElementType, shape: PartialShape) -> Iterator[str]:
         yield from (f"has an unknown {name}" for name, dims in places.items() if any(not dim.is_static for dim in dims))
     if any(dim.is_static and dim.value == 0 for dim in shape.dims):
         yield "is empty"
-        yield from (f"has a dim {axis} of 0" for axis, dim in enumerate(shape.dims[:_SPATIAL]) if dim.value == 0)
+        yield from (f"has a dim {axis} of 0" for axis, dim in enumerate(shape.dims[:SPATIAL]) if dim.value == 0)
     if any(dim.is_static and dim.value == 1 for dim in shape.dims):
         yield "has a dim 1"
     elif shape.dims and shape.is_static:

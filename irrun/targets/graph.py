@@ -14,9 +14,9 @@ __all__ = [
     "compressed",
     "fed_by_inputs",
     "follower",
+    "joins_another",
     "of_attention",
     "of_constants",
-    "of_follower",
     "of_variable",
     "of_weights",
     "reached",
@@ -29,6 +29,7 @@ _BETWEEN: Final = ("add", "divide", "multiply", "softmax", "subtract")  # layers
 _MOST_BETWEEN, _MOST_DIMS = 6, 4  # layers between the products of an attention, and dims of what it multiplies
 _TILE_ROWS, _MOST_OF_TILES = 32, 512
 """The most rows and columns of weights that AMX does not decompress; and the most, if the rows fill no tiles."""
+_IMAGE: Final = 4  # the dims of images
 _FEWEST_SUMMED: Final = 4  # the fewest rows of weights of 4 bits that the first releases which know them multiply
 _USUAL_WEIGHTS: Final = "its weights of few bits have a scale for each column or group"
 _OTHER_WEIGHTS: Final = (
@@ -100,24 +101,43 @@ def compressed(model: Model, fed: Container[int]) -> dict[int, frozenset[str]]:
 
 def follower(model: Model, id: int) -> str:
     """Return the type of the only layer that reads a layer, behind the bias that an Add adds; empty if several do."""
-    for _ in range(2):
-        readers = model.consumers.get(id, ())
-        if len(readers) != 1:
-            return ""
-        id = readers[0]
-        if model.layers[id].type != "Add":
-            break
-    return model.layers[id].type
+    reader = _only_reader(model, id)
+    if reader is not None and reader.type == "Add":
+        reader = _only_reader(model, reader.id)
+    return "" if reader is None else reader.type
 
 
-def of_follower(model: Model, layer: Layer) -> Iterator[str]:
-    """Yield whether the only layer that reads another also reads one with one input, which the plugin joins with it."""
-    readers = [model.layers[id] for id in model.consumers.get(layer.id, ())]
-    inputs = [feed[0] for reader in readers[:1] for feed in model.feeds[reader.id] if feed is not None]
+def _only_reader(model: Model, id: int) -> Layer | None:
+    """Return the layer that reads another, or None if none or several do."""
+    readers = model.consumers.get(id, ())
+    return model.layers[readers[0]] if len(readers) == 1 else None
+
+
+def joins_another(model: Model, layer: Layer) -> bool:
+    """Return whether the only reader of a layer also reads a layer of one input, with which the plugin joins it first.
+
+    The plugin does not do so in a Subtract whose second input is the layer.
+    """
+    reader = _only_reader(model, layer.id)
+    inputs = [] if reader is None else [feed[0] for feed in model.feeds[reader.id] if feed is not None]
     others = [id for id in inputs if id != layer.id]
-    joins_two = len(inputs) == 2 and len(readers) == len(others) == 1 and len(model.feeds[others[0]]) == 1
-    if joins_two and (inputs[0] == layer.id or readers[0].type != "Subtract"):
-        yield "what reads it is joined with a layer of one input"
+    if reader is None or len(inputs) != 2 or len(others) != 1 or len(model.feeds[others[0]]) != 1:
+        return False
+    return inputs[0] == layer.id or reader.type != "Subtract"
+
+
+def scales_channels(model: Model, layer: Layer, values: Values) -> bool:
+    """Return whether the only reader of a layer multiplies or divides each channel of an image by a constant."""
+    reader = _only_reader(model, layer.id)
+    if reader is None or reader.type not in ("Multiply", "Divide", "BatchNormInference"):
+        return False
+    others = [values[feed] for feed in model.feeds[reader.id] if feed in values and feed[0] != layer.id]
+    if any(value.exact is None for value in others):
+        return False
+    shapes = [value.shape.static or () for value in others]
+    return reader.type == "BatchNormInference" or any(
+        len(shape) == _IMAGE and shape[1] > 1 == math.prod(shape) // shape[1] for shape in shapes
+    )
 
 
 def of_constants(model: Model, outer: Layer, fed: Container[int]) -> Iterator[str]:
@@ -223,19 +243,6 @@ def of_weights(
             yield f"its weights of u8 have a scale for each {part}"
 
 
-def scales_channels(model: Model, layer: Layer, values: Values) -> bool:
-    """Return whether the only layer that reads another multiplies or divides each channel of an image by a constant."""
-    readers = [model.layers[id] for id in model.consumers.get(layer.id, ())]
-    if len(readers) != 1 or readers[0].type not in ("Multiply", "Divide", "BatchNormInference"):
-        return False
-    others = [values[feed] for feed in model.feeds[readers[0].id] if feed in values and feed[0] != layer.id]
-    shapes = [value.shape.static for value in others if value.exact is not None]
-    return len(shapes) == len(others) and (
-        readers[0].type == "BatchNormInference"
-        or any(shape and len(shape) == 4 and shape[1] > 1 == math.prod(shape) // shape[1] for shape in shapes)
-    )
-
-
 def _before_convert(
     model: Model, feeds: Sequence[tuple[int, int] | None]
 ) -> tuple[Sequence[tuple[int, int] | None], bool]:
@@ -324,7 +331,7 @@ def _attention(model: Model, last: Layer) -> Sequence[tuple[int, int] | None]:
 def _attends_in_two_types(
     model: Model, last: Layer, inputs: Sequence[tuple[int, int] | None], fed: Container[int], values: Values
 ) -> bool:
-    """Return whether a layer ends an attention of which a release computes one part in f32, the other in bf16.
+    """Return whether a release computes one part of an attention in f32 and the other in bf16; ``last`` ends it.
 
     That is so if an input of the model is the query, the keys or the values, or their transpose, or if no layer between
     the attention and a Result is one that OpenVINO prefers to compute in bf16. None of the three is constant, is empty,

@@ -12,6 +12,7 @@ from irrun.opdef import Op, Value
 from irrun.types import Dim
 
 __all__ = [
+    "SPATIAL",
     "dims_of",
     "numbers_of",
     "of_average",
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 _BYTE: Final = 8  # bits
-_SPATIAL: Final = 2  # the first spatial axis of an image
+SPATIAL: Final = 2  # the first spatial axis of an image
 _RANGES: Final = 4  # the inputs of FakeQuantize behind its data
 _VOLUME: Final = 5  # the most dims that the plugin resizes: batch, channels, depth, height and width
 _WINDOW: Final = 15  # the fewest rows and columns for which the fast kernel of depthwise convolution fails
@@ -50,7 +51,7 @@ def of_output_shape(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     lists = [[*getattr(op, name, ()), *[0] * _VOLUME] for name in names]
     is_explicit = not getattr(op, "auto_pad", "explicit").startswith("same")
     for dim, window, size, step, gap, begin, end, more in zip(
-        (dims or ())[_SPATIAL:], (filters or ())[-len(sizes or ()) :], sizes or (), *lists
+        (dims or ())[SPATIAL:], (filters or ())[-len(sizes or ()) :], sizes or (), *lists
     ):
         if dim.value is None and window.value is not None and step > 0:
             room = size - gap * (window.value - 1) - 1 + (begin + end if is_explicit else 0) - more
@@ -93,7 +94,7 @@ def _of_constant_ranges(op: Op, dims: Sequence[Dim], exact: Sequence[np.ndarray]
 def of_norm(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     """Yield whether LRN sums along axes for which the plugin has no kernel: it counts them from the first."""
     dims, axes = dims_of(values[0]), numbers_of(values[1])
-    if dims is not None and axes and axes != [1] and not ({*range(_SPATIAL, len(dims))} <= {*axes} and min(axes) >= 0):
+    if dims is not None and axes and axes != [1] and not ({*range(SPATIAL, len(dims))} <= {*axes} and min(axes) >= 0):
         yield "its axes are neither the channels nor all spatial axes"
 
 
@@ -107,7 +108,7 @@ def of_interpolation(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     by_sizes = getattr(op, "shape_calculation_mode", "sizes") == "sizes"
     by_axis, mode = type(op).since >= _ONE_INPUT, str(getattr(op, "mode", ""))
     given = values[1] if by_sizes or by_axis else values[2]
-    if shape is None or not _SPATIAL < len(shape) <= _VOLUME or given is None or given.exact is None:
+    if shape is None or not SPATIAL < len(shape) <= _VOLUME or given is None or given.exact is None:
         return
     if len(shape) == _VOLUME and (mode == "cubic" or mode.endswith("_pillow")):
         return
@@ -116,7 +117,7 @@ def of_interpolation(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     axes = sorted(getattr(op, "axes", ())) or numbers_of(values[2 if by_axis else 3])  # OpenVINO sorts an attribute
     axes = [*range(len(shape))] if axes is None else [axis % len(shape) for axis in axes]
     is_pillow = mode.endswith("_pillow")
-    if (axes == [1, 2] and len(shape) == _VOLUME - 1) if is_pillow else len(axes) <= len(shape) - _SPATIAL:
+    if (axes == [1, 2] and len(shape) == _VOLUME - 1) if is_pillow else len(axes) <= len(shape) - SPATIAL:
         return
     sizes = dict(zip(axes, np.ravel(given.exact).tolist()))
     if not by_sizes and is_pillow:

@@ -11,6 +11,7 @@ from irrun.inference.bind import bind, declaration
 from irrun.inference.propagate import Values
 from irrun.model import Layer, Model
 from irrun.opdef import Attribute, Op, Value
+from irrun.targets.kernels import SPATIAL
 
 __all__ = ["as_compiled", "as_read", "of_attributes"]
 
@@ -22,7 +23,6 @@ _STEPS: Final = {"strides": "1", "dilations": "1", "pads_begin": "0", "pads_end"
 """What a missing list of a sliding window has for each spatial axis; a missing kernel is refused."""
 _STORED: Final = ("Const", "Constant")  # no release reads such a layer without all attributes
 _PADS: Final = ("pads_begin", "pads_end")
-_SPATIAL: Final = 2  # the first spatial axis of an image
 _MAX_TEXT: Final = 24  # the most characters of an attribute in a fact. Longer texts are lists and formulas
 _UNTOLD: Final = ("offset", "size", "variable_id", "shape", "element_type")  # they say little, or what ports say
 _NEEDED: Final = {("AvgPool", "strides"), ("MaxPool", "strides"), ("ExtractImagePatches", "auto_pad")}  # to read it
@@ -66,7 +66,7 @@ def _moved_pads(op: Any, inputs: Sequence[Value | None]) -> dict[str, str]:
     if not rank or named is None or op.mode.endswith("_pillow"):
         return {}
     chosen = [axis % rank for axis in named]
-    if not chosen or len(chosen) > rank - _SPATIAL or min(chosen) >= _SPATIAL:
+    if not chosen or len(chosen) > rank - SPATIAL or min(chosen) >= SPATIAL:
         return {}
     order = [*(axis for axis in range(rank) if axis not in chosen), *chosen]
     moved = {name: dict(zip(order, [*getattr(op, name), *[0] * rank])) for name in _PADS}

@@ -11,24 +11,14 @@ from typing import Final
 from irrun.inference.layer import input_at
 from irrun.model import Layer
 from irrun.opdef import Op, Value
-from irrun.targets.kernels import (
-    dims_of,
-    numbers_of,
-    of_average,
-    of_bits,
-    of_depthwise,
-    of_interpolation,
-    of_norm,
-    of_output_shape,
-    of_ranges,
-)
+from irrun.targets import kernels
+from irrun.targets.kernels import SPATIAL, dims_of, numbers_of
 from irrun.types import Dim, ElementType
 
 __all__ = ["differ", "of_operation"]
 
 _FEW_COLUMNS: Final = 5  # the fewest columns that each release multiplies without converting weights to bf16
 _FEW_ROWS: Final = 5  # the fewest rows that the plugin multiplies with compressed weights by its usual kernel
-_SPATIAL: Final = 2  # the first spatial axis of an image
 _JOINED: Final = ("GroupNormalization", "IsFinite", "IsInf", "IsNaN")  # some releases join them with what reads them
 _SLOW: Final = ("Sigmoid", "Tanh")  # behind them, another kernel computes a depthwise convolution
 _MAX_COMPARED: Final = 4  # the most inputs of a layer, and the most dims of each, that are compared with each other
@@ -46,7 +36,7 @@ def of_operation(layer: Layer, op: Op | None, inputs: Sequence[Value | None], fo
     values = [*inputs, *[None] * _MAX_COMPARED]
     if op is not None and _mixes(op, inputs):
         yield "inputs that must have one type differ"
-    if len(inputs) > _SPATIAL:
+    if len(inputs) > SPATIAL:
         yield from _of_dims(inputs[:_MAX_COMPARED])
     if layer.attributes.get("auto_broadcast") == "pdpd":
         for to, placed in _PLACED.get(layer.type, ((0, 1),)):
@@ -56,7 +46,7 @@ def of_operation(layer: Layer, op: Op | None, inputs: Sequence[Value | None], fo
     if layer.type in _JOINED:
         yield f"a {follower} reads it" if follower else "several layers read it"
     if layer.type == "GroupConvolution" and follower not in _SLOW:
-        yield from of_depthwise(op, values)
+        yield from kernels.of_depthwise(op, values)
     if (of := _RELATIONS.get(layer.type)) is not None and op is not None:
         yield from of(op, values)
 
@@ -159,7 +149,7 @@ def _of_groups(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 def _of_deconvolution(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     yield from _of_groups(op, values)
-    yield from of_output_shape(op, values)
+    yield from kernels.of_output_shape(op, values)
 
 
 def _of_updates(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -216,7 +206,7 @@ def _of_product(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 def _of_attention(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     query, key, mask = dims_of(values[0]), dims_of(values[1]), dims_of(values[3])
-    if not query or not key or mask is None or min(len(query), len(key)) < _SPATIAL:
+    if not query or not key or mask is None or min(len(query), len(key)) < SPATIAL:
         return
     wanted = (query[-2], key[-2])
     if len(mask) == 1 or any(map(differ, mask[-2:], wanted)):
@@ -291,18 +281,18 @@ _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[s
     "ScatterNDUpdate": _of_updates,
     "GatherND": _of_batches,
     "SoftMax": _of_softmax,
-    "LRN": of_norm,
-    "FakeQuantize": of_ranges,
+    "LRN": kernels.of_norm,
+    "FakeQuantize": kernels.of_ranges,
     "Concat": _of_joining,
     "GroupConvolution": _of_groups,
-    "ConvolutionBackpropData": of_output_shape,
+    "ConvolutionBackpropData": kernels.of_output_shape,
     "GroupConvolutionBackpropData": _of_deconvolution,
-    "Interpolate": of_interpolation,
-    "AvgPool": of_average,
+    "Interpolate": kernels.of_interpolation,
+    "AvgPool": kernels.of_average,
     **dict.fromkeys(("RNNCell", "GRUCell", "LSTMCell"), _of_cell),
     **dict.fromkeys(("RNNSequence", "GRUSequence", "LSTMSequence"), _of_sequence),
     "Col2Im": _of_blocks,
-    "BinaryConvolution": of_bits,
+    "BinaryConvolution": kernels.of_bits,
     "MatMul": _of_product,
     "ScaledDotProductAttention": _of_attention,
     "StridedSlice": _of_slicing,

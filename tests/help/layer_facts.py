@@ -1,4 +1,4 @@
-"""What irrun tells of a layer for the releases of OpenVINO."""
+"""The sentences of ``irrun.targets.facts`` about one layer."""
 
 from __future__ import annotations
 

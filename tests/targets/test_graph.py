@@ -48,11 +48,7 @@ def test_weights_behind_a_decompression(
     """Weights of 8 columns and 6 summed rows. Those that another layer reads are folded, and count as any constant."""
     net = Net()
     x, blob = net.parameter("f32", "4,6"), bytes(4 * 48)
-    y = cast = net.add("Convert", [_const(net, type, "8,6", blob)], [("FP32", "...")], destination_type="f32")
-    if zero_point is not None:
-        points = net.add("Convert", [_const(net, type, zero_point, blob)], [("FP32", "...")], destination_type="f32")
-        y = net.add("Subtract", [y, points], [("FP32", "...")])
-    y = net.add("Multiply", [y, _const(net, "f32", scale, blob)], [("FP32", "...")])
+    cast, y = _decompressed(net, type, ("8,6", scale, zero_point), blob)
     net.result(net.add("MatMul", [x, y], [("FP32", "...")], name="layer", transpose_b="true"))
     if is_read_again:
         net.result(cast)
@@ -63,8 +59,7 @@ def test_weights_behind_a_decompression(
 @pytest.mark.parametrize(("type", "wanted"), [("u8", f"{OF_U8}, before a Convert"), ("i4", USUAL)])
 def test_a_convert_behind_decompressed_weights(tmp_path: Path, type: str, wanted: str) -> None:
     net, blob = Net(), bytes(4 * 48)
-    y = net.add("Convert", [_const(net, type, "8,6", blob)], [("FP16", "...")], destination_type="f16")
-    y = net.add("Multiply", [y, _const(net, "f16", "8,1", blob)], [("FP16", "...")])
+    _, y = _decompressed(net, type, ("8,6", "8,1", None), blob, "f16")
     y = net.add("Convert", [y], [("FP32", "...")], destination_type="f32")
     x = net.parameter("f32", "4,6")
     net.result(net.add("MatMul", [x, y], [("FP32", "...")], name="layer", transpose_b="true"))
@@ -83,14 +78,25 @@ def test_batches_of_weights(tmp_path: Path, shape: str, type: str, has_points: b
     """A batch of one matrix counts as the matrix. 2025.4 has no kernel of several, and 2025.0 none of two axes of 1."""
     net, blob = Net(), bytes(4 * 144)
     scales = ",".join([*shape.split(",")[:-1], "1"])
-    x, y = net.parameter("f32", "4,6"), _const(net, type, shape, blob)
-    y = net.add("Convert", [y], [("FP32", "...")], destination_type="f32")
-    if has_points:
-        points = net.add("Convert", [_const(net, type, scales, blob)], [("FP32", "...")], destination_type="f32")
-        y = net.add("Subtract", [y, points], [("FP32", "...")])
-    y = net.add("Multiply", [y, _const(net, "f32", scales, blob)], [("FP32", "...")])
+    x = net.parameter("f32", "4,6")
+    _, y = _decompressed(net, type, (shape, scales, scales if has_points else None), blob)
     net.result(net.add("MatMul", [x, y], [("FP32", "...")], name="layer", transpose_b="true"))
     assert sentences(net.save(tmp_path)) & {USUAL, UNUSUAL, OF_U8, BATCHES, TWO} == wanted
+
+
+def _decompressed(
+    net: Net, type: str, shapes: tuple[str, str, str | None], blob: bytes, to: str = "f32"
+) -> tuple[Any, Any]:
+    """Add weights; ``shapes`` are those of the weights, the scales and the zero points. Return the Convert and the end."""
+    weights, scales, points = shapes
+
+    def cast(shape: str) -> Any:
+        return net.add("Convert", [_const(net, type, shape, blob)], [(f"FP{to[1:]}", "...")], destination_type=to)
+
+    first = y = cast(weights)
+    if points is not None:
+        y = net.add("Subtract", [y, cast(points)], [(f"FP{to[1:]}", "...")])
+    return first, net.add("Multiply", [y, _const(net, to, scales, blob)], [(f"FP{to[1:]}", "...")])
 
 
 def _const(net: Net, type: str, shape: str, blob: bytes) -> Any:
@@ -108,7 +114,7 @@ def _const(net: Net, type: str, shape: str, blob: bytes) -> Any:
     ],
 )
 def test_groups_of_weights(tmp_path: Path, shape: str, is_transposed: bool, wanted: set[str]) -> None:
-    """A Reshape joins groups of summed rows, each of which has a scale."""
+    """Each group of summed rows has a scale, and a Reshape joins the groups."""
     net, dims = Net(), [int(dim) for dim in shape.split(",")]
     scales = f"{dims[0]},{dims[1]},1" if is_transposed else f"{dims[0]},1,{dims[2]}"
     size, joined = int(np.prod(dims)), (dims[0], dims[1] * dims[2]) if is_transposed else (dims[0] * dims[1], dims[2])
@@ -133,7 +139,7 @@ def test_groups_of_weights(tmp_path: Path, shape: str, is_transposed: bool, want
 def test_attention_at_an_end_of_the_model(
     tmp_path: Path, before: str, after: str, *, ends_there: bool, is_one_layer: bool
 ) -> None:
-    """2025.4.1 refuses attention whose inputs are those of the model, or with no product between it and a Result."""
+    """2025.4.1 refuses an attention at an input of the model, or at a Result with no product before it."""
     net = Net()
     x = net.parameter("f32", "1,4,4")
     x = net.add(before, [x], [("FP32", "...")]) if before else x
