@@ -38,7 +38,7 @@ _MOST_RANK: Final = 32  # the most dims that OpenVINO stores
 _SELECTING: Final = re.compile("NonMaxSuppression|Nms|ExtractImagePatches", re.IGNORECASE)
 """Operations that select boxes, and one of which OpenVINO infers an output that is not empty where no patch fits."""
 _PRIORS: Final = ("PriorBox", "PriorBoxClustered")
-"""Operations that make as many boxes as the contents of inputs say. OpenVINO does not infer that there are none."""
+"""Operations that make as many boxes as input 0 says. OpenVINO does not infer that there are none."""
 _INFERRED: Final = ("IR301", "IR302", "IR403")  # errors that inference finds again, if the file still has them
 _SHORT: Final = 512
 """Bytes of a file from which on every release recognises it. Readers up to 2024.4 look for the end of shorter ones."""
@@ -90,7 +90,8 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
     compressed = graph.compressed(model, fed)
     selected = graph.behind(model, [id for id, layer in model.layers.items() if _SELECTING.search(layer.type)])
     selected -= {layer.id for layer in model.results}  # readers of 2022 refuse an empty one before the plugin sees it
-    priors = [id for id, layer in model.layers.items() if layer.type in _PRIORS and id in fed]
+    priors = [id for id, layer in model.layers.items() if layer.type in _PRIORS]
+    priors = [id for id in priors if any(feed is not None and feed[0] in fed for feed in model.feeds[id][:1])]
     selected |= graph.behind(model, priors).union(priors)
     for layer in graph.reached(model):
         op, refused = trace.ops[layer.id], trace.refused.get(layer.id)
@@ -159,10 +160,13 @@ def _of_ports(
     if layer.id in selected:
         inputs = [value and _unknown_if_empty(value) for value in inputs]
         outputs = [_unknown_if_empty(value) for value in outputs]
+    if layer.id in fed and any(_size(value.shape) == 0 for value in outputs):
+        yield "an empty output depends on an input of the model"
     yield f"it has {len(inputs)} inputs"
+    if len(model.readers.get((layer.id, 0), ())) > 1:
+        yield "several layers read output 0"
     for position in range(1, min(len(outputs), _MAX_PORTS)):
-        if (layer.id, position) in model.readers:
-            yield f"layers read output {position}"
+        yield f"{'layers read' if (layer.id, position) in model.readers else 'no layer reads'} output {position}"
     known = [value for value in inputs if value is not None]
     if known and all(value.shape.is_static for value in known):
         yield "its inputs have known shapes"
@@ -188,6 +192,8 @@ def _of_ports(
     if layer.type == "Result" and known and known[0].exact is not None and not known[0].exact.size:
         yield "it returns an empty constant"
     yield from graph.of_constants(model, layer, fed)
+    if graph.quantizes_f64(model, layer, fed, values):
+        yield "it computes in f64"
     if layer.type == "GroupNormalization" and graph.joins_another(model, layer):
         yield "what reads it is joined with a layer of one input"
     if graph.widens_product(model, layer, fed, values):

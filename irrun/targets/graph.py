@@ -19,6 +19,7 @@ __all__ = [
     "of_constants",
     "of_variable",
     "of_weights",
+    "quantizes_f64",
     "reached",
     "scales_channels",
     "widens_product",
@@ -36,6 +37,12 @@ _OTHER_WEIGHTS: Final = (
     f"its weights of few bits are no matrix, or have fewer than {_FEWEST_SUMMED} summed rows, or other scales or zero"
     " points than one for each column or group"
 )
+_SUM: Final = "BatchNormInference"  # a product and a sum with constants
+_KEPT: Final = (
+    *("BatchNormInference", "Concat", "Convert", "FakeQuantize", "Negative"),
+    *("ReLU", "Reshape", "Squeeze", "Subtract", "Transpose"),
+)
+"""Layers that compute in f64 between an input of the model and a FakeQuantize, as sums and products with a constant."""
 _IN_BF16: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "Interpolate")
 """Layers that OpenVINO computes in bf16 even near an output, where it has f32 otherwise."""
 
@@ -143,16 +150,23 @@ def scales_channels(model: Model, layer: Layer, values: Values) -> bool:
 def of_constants(model: Model, outer: Layer, fed: Container[int]) -> Iterator[str]:
     """Yield whether a layer applies a constant to a sum or product with another. OpenVINO joins the two constants.
 
-    A sum behind Erf is a part of Gelu, which OpenVINO joins first.
+    A BatchNormInference ends with such a sum. OpenVINO joins Gelu first, whose formula contains a sum and a product.
     """
     inner = _other_than_constant(model, outer, fed)
-    read = None if inner is None else _other_than_constant(model, inner, fed)
-    if inner is None or read is None or (inner.type == "Add" and read.type == "Erf"):
+    read = inner if inner is None or inner.type == _SUM else _other_than_constant(model, inner, fed)
+    if inner is None or read is None or (inner.type == "Add" and read.type == "Erf" and _is_gelu(model, outer, read)):
         return
-    if outer.type == "Multiply" and inner.type in ("Add", "Multiply"):
+    if outer.type == "Multiply" and inner.type in ("Add", "Multiply", _SUM):
         yield "a constant multiplies a sum or product with another"
-    if outer.type == inner.type == "Add":
+    if outer.type == "Add" and inner.type in ("Add", _SUM):
         yield "a constant is added to a sum with another"
+
+
+def _is_gelu(model: Model, half: Layer, erf: Layer) -> bool:
+    """Return whether layers are of Gelu in the form that OpenVINO knows: it divides before Erf, and halves a sum."""
+    feed, reader = next(iter(model.feeds[erf.id]), None), _only_reader(model, half.id)
+    is_divided = feed is not None and model.layers[feed[0]].type == "Divide"
+    return is_divided and reader is not None and reader.type == "Multiply"
 
 
 def _other_than_constant(model: Model, layer: Layer, fed: Container[int]) -> Layer | None:
@@ -160,6 +174,19 @@ def _other_than_constant(model: Model, layer: Layer, fed: Container[int]) -> Lay
     inputs = [feed[0] for feed in model.feeds[layer.id] if feed is not None]
     others = [id for id in inputs if id in fed]
     return model.layers[others[0]] if (len(inputs), len(others)) == (2, 1) else None
+
+
+def quantizes_f64(model: Model, layer: Layer, fed: Container[int], values: Values) -> bool:
+    """Return whether a FakeQuantize computes in f64, which releases since 2023.3 cannot. With 2 levels, it does not."""
+    if layer.type != "FakeQuantize" or layer.attributes.get("levels") == "2":
+        return False
+    while layer.type in _KEPT or _other_than_constant(model, layer, fed) is not None:
+        feed = next(iter(model.feeds[layer.id]), None)
+        if feed is None or layer.type not in (*_KEPT, "Add", "Multiply"):
+            return False
+        layer = model.layers[feed[0]]
+    read = values.get((layer.id, 0))
+    return layer.type == "Parameter" and read is not None and read.type.name == "f64"
 
 
 def widens_product(model: Model, sum: Layer, fed: Container[int], values: Values) -> bool:
@@ -189,6 +216,10 @@ def of_weights(
     OpenVINO folds weights instead if several layers read one of the layers that decompress them.
     """
     feeds, is_converted = _before_convert(model, model.feeds[product.id][1:2])
+    if feeds and feeds[0] is not None and model.layers[feeds[0][0]].type == "Transpose":
+        *feeds, order = (*model.feeds[feeds[0][0]], None, None)[:2]
+        axes = values[order].exact if order in values else None
+        is_transposed ^= axes is None or axes.tolist() != sorted(axes.tolist())
     is_grouped = bool(feeds) and feeds[0] is not None and model.layers[feeds[0][0]].type == "Reshape"
     if is_grouped and feeds[0] is not None:
         feeds = model.feeds[feeds[0][0]][:1]
@@ -207,16 +238,19 @@ def of_weights(
                 yield "several layers read the Subtract that decompresses its weights of few bits"
             return
         if type != "Convert" and (other := feeds[1]) is not None:
-            if type == "Subtract" and model.layers[other[0]].type != "Convert":
-                return
-            points = values.get(other) if type == "Subtract" else None
+            if type == "Subtract" and model.layers[other[0]].type == "Convert":
+                points = values.get(other)
             dims = (1, 1, *((values[other].shape.static if other in values else None) or ()))
             lengths[type] = (dims[-1], dims[-2]) if is_transposed else (dims[-2], dims[-1])
     weights = values.get(feeds[0]) if feeds and feeds[0] is not None else None
     shape = None if weights is None else weights.shape.static
     if weights is None or shape is None or weights.type.bits > _USUAL_BITS:
         return
-    if len(shape) != 2 + is_grouped and (is_grouped or len(shape) != 3 or shape[0] > 1):
+    is_reshaped = is_grouped and len(shape) == 2
+    if is_reshaped and is_transposed and "Multiply" in lengths:
+        yield "a Reshape changes its weights, which have no groups"
+    is_matrix = not is_transposed if is_reshaped else len(shape) == 2 + is_grouped
+    if not is_matrix and (is_grouped or len(shape) != 3 or shape[0] > 1):
         if "Multiply" in lengths and weights.type.bits < _USUAL_BITS:
             yield _OTHER_WEIGHTS
         if not is_grouped and "Multiply" in lengths:
@@ -232,15 +266,17 @@ def of_weights(
             yield f"its weights have a scale for each {'number' if scales[1] > 1 else 'summed row'}"
     if scales is not None:
         is_usual = max(scales[0], zero_points[0]) == 1 and (is_grouped or scales[1] > 1)
+        is_alike = is_grouped or lengths.get("Subtract", scales) == scales
         if weights.type.bits < _USUAL_BITS:
             yield _USUAL_WEIGHTS if is_usual and rows >= _FEWEST_SUMMED else _OTHER_WEIGHTS
             if _is_multiplied(model, product, fed, values) and (is_grouped or len(model.consumers[product.id]) > 1):
                 yield "OpenVINO joins a constant behind it with its weights of few bits"
             if points is not None and points.exact is not None and len({*points.exact.ravel().tolist()}) == 1:
                 yield "its zero points are equal"
-        elif is_usual and weights.type.name == "u8" and (is_grouped or lengths.get("Subtract", scales) == scales):
+        elif is_usual and is_alike and rows > 1 and weights.type.name == "u8":
             part = "group" if is_grouped else "column, before a Convert" if is_converted else "column"
-            yield f"its weights of u8 have a scale for each {part}"
+            few = "" if is_grouped or rows >= _FEWEST_SUMMED else f", and fewer than {_FEWEST_SUMMED} summed rows"
+            yield f"its weights of u8 have a scale for each {part}{few}"
 
 
 def _before_convert(

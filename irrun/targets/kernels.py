@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import zip_longest
 from typing import Final
 
 import numpy as np
@@ -131,7 +132,7 @@ def of_interpolation(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 def of_average(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     """Yield whether a window that counts data alone may have none, and whether no kernel averages the integers."""
-    pads = [*zip(getattr(op, "pads_begin", ()), getattr(op, "pads_end", ()))]
+    pads = [*zip_longest(getattr(op, "pads_begin", ()), getattr(op, "pads_end", ()), fillvalue=0)]
     is_explicit = getattr(op, "exclude_pad", False) and getattr(op, "auto_pad", "") == "explicit"
     gaps = [*getattr(op, "dilations", ()), *[1] * len(pads)]
     spans = [gap * (size - 1) + 1 for gap, size in zip(gaps, getattr(op, "kernel", ()))]

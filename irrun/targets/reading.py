@@ -28,6 +28,8 @@ _UNTOLD: Final = ("offset", "size", "variable_id", "shape", "element_type")  # t
 _NEEDED: Final = {("AvgPool", "strides"), ("MaxPool", "strides"), ("ExtractImagePatches", "auto_pad")}  # to read it
 _FIRST: Final = {("TopK", "sort"): "none", ("AvgPool", "exclude-pad"): "true", ("GRN", "bias"): "1"}
 """What OpenVINO takes for missing attributes other than 0, false, the first of the choices and an empty list."""
+_UNSET: Final = {("ExperimentalDetectronPriorGridGenerator", "flatten"), ("RegionYolo", "do_softmax")}
+"""Flags that are false if they are missing, although their default is true."""
 
 
 def as_read(model: Model, ops: Mapping[int, Op | None]) -> dict[int, Op | None]:
@@ -35,7 +37,7 @@ def as_read(model: Model, ops: Mapping[int, Op | None]) -> dict[int, Op | None]:
 
     A Parameter without the attribute shape is a scalar. A flag without a valid text keeps its default. Of a text that
     is no number, the number at its begin counts, or else 0. A required attribute that is missing has the value with
-    which OpenVINO makes the layer. The first Interpolate has no pads.
+    which OpenVINO makes the layer, and so have a few optional ones. The first Interpolate has no pads.
     """
     read = dict(ops)
     for id, layer in model.layers.items():
@@ -94,7 +96,8 @@ def _texts(layer: Layer) -> dict[str, str]:
     if cls is not None and (cls.type, cls.since) == ("Interpolate", 1):
         attributes = {name: text for name, text in attributes.items() if not name.startswith("pads_")}
     for attribute in cls.attributes.values() if cls and cls.type not in _STORED else ():
-        if attribute.required and not attributes.keys() & {attribute.name, *attribute.aliases}:
+        is_read = attribute.required or (layer.type, attribute.name) in _UNSET
+        if is_read and not attributes.keys() & {attribute.name, *attribute.aliases}:
             text = _missing(layer.type, attribute, attributes)
             if text is not None:
                 attributes[attribute.name] = text

@@ -22,6 +22,7 @@ _FEW_ROWS: Final = 5  # the fewest rows that the plugin multiplies with compress
 _JOINED: Final = ("GroupNormalization", "IsFinite", "IsInf", "IsNaN")  # some releases join them with what reads them
 _SLOW: Final = ("Sigmoid", "Tanh")  # behind them, another kernel computes a depthwise convolution
 _MAX_COMPARED: Final = 4  # the most inputs of a layer, and the most dims of each, that are compared with each other
+_MOST_CELLS: Final = 1 << 31  # the most cells of an image for which memory may hold the boxes
 _WRAP: Final = 1 << 64  # OpenVINO counts blocks without a sign: below 0, the largest number follows
 _REDUCTIONS: Final = ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
 _PLACED: Final = {"Select": ((1, 0), (1, 2)), "FakeQuantize": ((0, 1), (0, 2), (0, 3), (0, 4))}
@@ -110,6 +111,15 @@ def _of_squeeze(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     dims, axes = dims_of(values[0]), numbers_of(values[1])
     if dims and axes is not None and any(-len(dims) <= at < len(dims) and _is_long(dims[at]) for at in axes):
         yield "an axis to remove is longer than 1"
+
+
+def _of_reshape(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether readers cannot infer a dim because another one is 0, although no known dim of the data is."""
+    dims, shape = dims_of(values[0]) or (), numbers_of(values[1]) or ()
+    copied = () if not getattr(op, "special_zero", False) else dims
+    lengths = [copied[at] if not n and at < len(copied) else Dim(n) for at, n in enumerate(shape) if n >= 0]
+    if len(lengths) < len(shape) and any(n.value == 0 for n in lengths) and all(dim.value != 0 for dim in dims):
+        yield "its shape has a dim 0, and one to infer"
 
 
 def _of_einsum(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -229,6 +239,13 @@ def _of_slicing(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
         yield "an axis to remove begins outside of input 0"
 
 
+def _of_priors(_: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether OpenVINO computes boxes for a constant size that no image has, so that the process ends."""
+    size = numbers_of(values[0]) or ()
+    if any(n < 0 for n in size) or math.prod(size) > _MOST_CELLS:
+        yield "it makes boxes for an image that is too large"
+
+
 def _of_frames(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     window, size = dims_of(values[1]), numbers_of(values[2])
     if window and size and window[0].value is not None and not 0 < window[0].value <= size[0]:
@@ -251,7 +268,7 @@ def _of_reduction(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 
 def _is_long(dim: Dim) -> bool:
-    return dim.value is not None and dim.value > 1
+    return dim.lo > 1
 
 
 def _of_blocks(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -275,7 +292,10 @@ def _of_sequence(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 
 _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[str]]]] = {
+    "PriorBox": _of_priors,
+    "PriorBoxClustered": _of_priors,
     "Squeeze": _of_squeeze,
+    "Reshape": _of_reshape,
     "Einsum": _of_einsum,
     "ScatterUpdate": _of_updates,
     "ScatterNDUpdate": _of_updates,

@@ -26,6 +26,7 @@ UNUSUAL = (
     "its weights of few bits are no matrix, or have fewer than 4 summed rows, or other scales or zero points than one "
     "for each column or group"
 )
+UNGROUPED, FEW = "a Reshape changes its weights, which have no groups", ", and fewer than 4 summed rows"
 OF_U8, OF_GROUPS = (f"its weights of u8 have a scale for each {part}" for part in ("column", "group"))
 BATCHES = "its weights have a batch of several matrices, and no zero points"
 TWO = "its weights have two batches of one matrix"
@@ -64,6 +65,30 @@ def test_a_convert_behind_decompressed_weights(tmp_path: Path, type: str, wanted
     x = net.parameter("f32", "4,6")
     net.result(net.add("MatMul", [x, y], [("FP32", "...")], name="layer", transpose_b="true"))
     assert wanted in sentences(net.save(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("shape", "scale", "order", "wanted"),
+    [
+        *(("8,6", "8,1", "1,0", {OF_U8}), ("8,6", "8,1", "0,1", {SUMMED}), ("8,6", "1,6", None, {OF_GROUPS})),
+        *(("8,3", "8,1", "1,0", {OF_U8 + FEW}), ("8,1", "8,1", "1,0", set())),
+    ],
+)
+@pytest.mark.parametrize("is_transposed", [False, True])
+def test_weights_that_a_layer_moves(
+    tmp_path: Path, shape: str, scale: str, order: str | None, wanted: set[str], *, is_transposed: bool
+) -> None:
+    """A Transpose moves the axes, or a Reshape gives them other lengths. The product may transpose the weights, too."""
+    net, blob = Net(), bytes(4 * 64)
+    _, y = _decompressed(net, "u8", (shape, scale, None), blob)
+    numbers = np.array([int(n) for n in (order or "6,8").split(",")], "<i8").tobytes()
+    y = net.add("Transpose" if order else "Reshape", [y, net.const("i64", "2", numbers)], [("FP32", "...")])
+    flag = "true" if is_transposed else "false"
+    net.result(net.add("MatMul", [net.parameter("f32", "?,?"), y], [("FP32", "...")], name="layer", transpose_b=flag))
+    found = sentences(net.save(tmp_path))
+    if not is_transposed:
+        assert found & {SUMMED, OF_U8, OF_U8 + FEW, OF_GROUPS, UNGROUPED} == wanted
+    assert (UNGROUPED in found) is (is_transposed and order is None)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +202,24 @@ def _multiplied(first: Callable[..., Any], factor: Any) -> Any:
     return b.Multiply(first(b.parameter([4], name="x"), _ones(4)), factor, name="layer")
 
 
+def _gelu(divided: Callable[..., Any], last: Callable[..., Any]) -> Any:
+    x = b.parameter([4], name="x")
+    half = b.Multiply(b.Add(b.Erf(divided(x, _ones(4))), _ones(4)), _ones(4), name="layer")
+    return last(x, half)
+
+
+def _quantized(x: Any, levels: int = 256) -> Any:
+    return b.FakeQuantize(x, *[b.constant(np.ones((), "f8"))] * 4, levels=levels, name="layer")
+
+
+def _f64() -> Any:
+    return b.parameter([4], "f64", name="x")
+
+
+def _normed(x: Any, outer: Callable[..., Any]) -> Any:
+    return outer(b.BatchNormInference(x, *[_ones(4)] * 4, epsilon=1.0), _ones(1, 4), name="layer")
+
+
 def _attended(*ranks: int, mask: Sequence[int] = ()) -> Any:
     inputs = [b.parameter([1] * (rank - 2) + [4, 4], name=f"x{n}") for n, rank in enumerate(ranks)]
     masks = [b.parameter(mask, name="mask")] if mask else []
@@ -193,7 +236,7 @@ WIDER, AGAIN, ADDED = (
     "a constant is added to a sum with another",
 )
 RANKS, NORMAL = "it ends an attention whose inputs differ in rank", "a Subtract reads it"
-SCALED = "constants scale its channels"
+SCALED, IN_F64 = "constants scale its channels", "it computes in f64"
 UNARY = "what reads it is joined with a layer of one input"
 NARROW = "several layers read the Subtract that decompresses its weights of few bits"
 
@@ -210,7 +253,17 @@ NARROW = "several layers read the Subtract that decompresses its weights of few 
         (lambda: _multiplied(b.Multiply, _ones(4)), AGAIN, True),
         (lambda: _multiplied(b.Add, _ones(4)), AGAIN, True),
         (lambda: _multiplied(b.Divide, _ones(4)), AGAIN, False),
-        (lambda: _multiplied(lambda x, y: b.Add(b.Erf(x), y), _ones(4)), AGAIN, False),
+        (lambda: _multiplied(lambda x, y: b.Add(b.Erf(x), y), _ones(4)), AGAIN, True),
+        (lambda: _gelu(b.Divide, b.Multiply), AGAIN, False),
+        (lambda: _gelu(b.Multiply, b.Multiply), AGAIN, True),
+        (lambda: _gelu(b.Divide, b.Add), AGAIN, True),
+        (lambda: _normed(b.parameter([2, 4], name="x"), b.Multiply), AGAIN, True),
+        (lambda: _normed(b.parameter([2, 4], name="x"), b.Add), ADDED, True),
+        (lambda: _quantized(b.Transpose(_f64(), [0])), IN_F64, True),
+        (lambda: _quantized(b.Add(_f64(), b.constant(np.ones(4)))), IN_F64, True),
+        (lambda: _quantized(b.Relu(b.Exp(_f64()))), IN_F64, False),
+        (lambda: _quantized(_f64(), levels=2), IN_F64, False),
+        (lambda: _quantized(b.Convert(b.parameter([4], name="x"), destination_type="f64")), IN_F64, False),
         (lambda: b.Add(b.Add(b.parameter([4], name="x"), _ones(4)), _ones(4), name="layer"), ADDED, True),
         (lambda: b.Add(b.Multiply(b.parameter([4], name="x"), _ones(4)), _ones(4), name="layer"), ADDED, False),
         (lambda: _multiplied(b.Add, b.parameter([4], name="y")), AGAIN, False),

@@ -51,6 +51,7 @@ ELLIPSIS = "a subscript has an ellipsis"
 BLOCKS, CHANNELS = "its data has another number of blocks than it counts", "it has several channels"
 REVERSED, LEVELS = "the range of its input is reversed", "it has two levels that are no bits"
 IMAGE, OTHER = "it makes bits of an image", "it makes bits of another rank"
+INFERRED, TOO_LARGE = "its shape has a dim 0, and one to infer", "it makes boxes for an image that is too large"
 NO_WINDOW = "no window fits into output_shape along an unknown dim"
 PADDED, HALF = "a step of its kernel lies in the padding", "it knows the batch of one input, but not of another"
 
@@ -80,6 +81,12 @@ CASES = [
     ("Select", ["4,5", "2,3,4,5", "4,5"], PDPD, set()),
     ("Squeeze", ["2,1", [0]], {}, {LONG}),
     ("Squeeze", ["2,1", [-1]], {}, set()),
+    ("Squeeze", ["2..,1", [0]], {}, {LONG}),
+    ("Reshape", ["4,?", [2, 0, -1]], {"special_zero": "false"}, {INFERRED}),
+    ("Reshape", ["4,?", [4, 0, -1]], {"special_zero": "true"}, set()),
+    ("Reshape", ["4,0", [2, 0, -1]], {"special_zero": "false"}, set()),
+    ("PriorBoxClustered", [[1 << 20, 1 << 20], [32, 32]], {"width": "1", "height": "1"}, {TOO_LARGE}),
+    ("PriorBoxClustered", [[-1, 4], [32, 32]], {"width": "1", "height": "1"}, {TOO_LARGE}),
     ("Einsum", ["3", "1"], {"equation": "a,a->a"}, {LENGTHS}),
     ("Einsum", ["3,3"], {"equation": "aa->a"}, {TWICE}),
     ("Einsum", ["2,3", "3,4"], {"equation": "ab,bc->ac"}, set()),
@@ -154,6 +161,7 @@ CASES = [
     ("AvgPool", ["1,1,4,4"], {**POOL, "exclude-pad": "true"}, {WINDOW}),
     ("AvgPool", ["1,1,4,4"], {**POOL, "exclude-pad": "true", "dilations": "1,2"}, set()),
     ("AvgPool", ["1,1,4,4"], {**POOL, "exclude-pad": "false"}, set()),
+    ("AvgPool", ["1,1,4,4"], {**POOL, "exclude-pad": "true", "pads_end": ""}, {WINDOW}),
     ("DetectionOutput", ["1,12", "1,9", "1,2,12"], {**DETECT, "background_label_id": "3"}, {LABELS}),
     ("DetectionOutput", ["1,12", "1,9", "1,2,12"], DETECT, set()),
     ("GenerateProposals", ["1,3", "5,6,2,4", "1,8,5,6", "1,2,5,6"], {**GENERATE, "nms_eta": "0.5"}, {ETA}),
@@ -179,7 +187,7 @@ CASES = [
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "4,3"], {"causal": "false"}, {MASK}),
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "3,4"], {"causal": "false"}, set()),
 ]
-ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, STATES, MASK, CHOSEN, RESIZED, MOVED, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED, REVERSED, UNEQUAL, SHORT, SUMS, LEVELS, IMAGE, OTHER, NO_WINDOW, REMOVED}  # fmt: skip
+ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, STATES, MASK, CHOSEN, RESIZED, MOVED, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED, REVERSED, UNEQUAL, SHORT, SUMS, LEVELS, IMAGE, OTHER, NO_WINDOW, REMOVED, INFERRED, TOO_LARGE}  # fmt: skip
 OPSETS = {"AvgPool": 16, "DetectionOutput": 8, "GatherND": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15, "Col2Im": 15, "RNNSequence": 5}  # fmt: skip
 
 

@@ -268,6 +268,12 @@ def test_a_text_that_is_no_number_counts_as_0(tmp_path: Path, text: str, is_axis
         ("MaxPool", {"kernel": "1", "pads_begin": "0", "pads_end": "0"}, "it has no attribute strides", True),
         ("TopK", {"axis": "0", "mode": "max"}, 'sort="none"', False),
         ("Concat", {}, 'axis="0"', False),
+        (
+            "RegionYolo",
+            {"classes": "1", "coords": "0", "num": "2", "axis": "1", "end_axis": "3"},
+            "output 0 is empty",
+            False,
+        ),
     ],
 )
 def test_what_a_missing_attribute_counts_as(
@@ -278,6 +284,7 @@ def test_what_a_missing_attribute_counts_as(
     x, k = net.parameter("f32", "4,1,4"), net.const("i64", "1", bytes([1, *[0] * 7]))
     boxes = [net.parameter("f32", shape) for shape in ("1,1,4,4", "1,4")]
     feeds = {"Reverse": [x, k], "ROIAlign": [*boxes, k], "TopK": [x, net.const("i64", "", bytes([1, *[0] * 7]))]}
+    feeds["RegionYolo"] = boxes[:1]
     opset = "opset3" if type == "ROIAlign" else "opset1"
     net.result(net.add(type, feeds.get(type, [x]), [("FP32", "...")], name="y", opset=opset, **attributes))
     found = _facts(net.save(tmp_path))["y"]
