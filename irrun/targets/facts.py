@@ -37,8 +37,8 @@ _USUAL_RANK: Final = 5  # the most dims that most kernels of a plugin have a cas
 _MOST_RANK: Final = 32  # the most dims that OpenVINO stores
 _SELECTING: Final = re.compile("NonMaxSuppression|Nms|ExtractImagePatches", re.IGNORECASE)
 """Operations that select boxes, and one of which OpenVINO infers an output that is not empty where no patch fits."""
-_PRIORS: Final = ("PriorBox", "PriorBoxClustered")
-"""Operations that make as many boxes as input 0 says. OpenVINO does not infer that there are none."""
+_COUNTED: Final = ("PriorBox", "PriorBoxClustered", "NonZero")
+"""Operations with as many outputs as the contents of input 0 say. OpenVINO does not infer that there are none."""
 _INFERRED: Final = ("IR301", "IR302", "IR403")  # errors that inference finds again, if the file still has them
 _SHORT: Final = 512
 """Bytes of a file from which on every release recognises it. Readers up to 2024.4 look for the end of shorter ones."""
@@ -79,20 +79,32 @@ def facts(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Facts]:
     ops, compiled = as_read(model, trace.ops), as_compiled(model, trace.ops, trace.values)
     read = Trace(model, ops) if trace.values and (errors or compiled or ops != trace.ops) else trace
     if compiled and trace.values:
-        read.refused.update(Trace(model, {**ops, **compiled}).refused)
+        read.refused.update(_Compiled(read, {**ops, **compiled}).refused)
     yield from _of_layers(read, errors, "")
+
+
+class _Compiled(Trace):
+    """What the plugin infers. The reader has replaced each ShapeOf by the shape that it inferred itself."""
+
+    def __init__(self, read: Trace, ops: Mapping[int, Op | None]) -> None:
+        self.read = read
+        super().__init__(read.model, ops)
+
+    def _settle(self, layer: Layer, inferred: tuple[Value, ...] | Exception) -> Sequence[Value]:
+        known = self.read.values.get((layer.id, 0)) if layer.type == "ShapeOf" else None
+        return super()._settle(layer, inferred) if known is None else [known]
 
 
 def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], body: str) -> Iterator[Facts]:
     """Yield the facts of the layers of a model, or of a body in a layer of type ``body``."""
     model = trace.model
-    fed = graph.fed_by_inputs(model)
+    fed = graph.fed_by_inputs(model, trace.values)
     compressed = graph.compressed(model, fed)
     selected = graph.behind(model, [id for id, layer in model.layers.items() if _SELECTING.search(layer.type)])
     selected -= {layer.id for layer in model.results}  # readers of 2022 refuse an empty one before the plugin sees it
-    priors = [id for id, layer in model.layers.items() if layer.type in _PRIORS]
-    priors = [id for id in priors if any(feed is not None and feed[0] in fed for feed in model.feeds[id][:1])]
-    selected |= graph.behind(model, priors).union(priors)
+    counted = [id for id, layer in model.layers.items() if layer.type in _COUNTED]
+    counted = [id for id in counted if any(feed is not None and feed[0] in fed for feed in model.feeds[id][:1])]
+    selected |= graph.behind(model, counted).union(counted)
     for layer in graph.reached(model):
         op, refused = trace.ops[layer.id], trace.refused.get(layer.id)
         cls = type(op) if op is not None else declaration(layer)
@@ -149,6 +161,8 @@ def _of_ports(
             yield f"input {position} is {'not ' if feed[0] in fed else ''}constant"
             if feed[0] in fed and (feed not in values or values[feed].exact is None):
                 yield f"input {position} has unknown contents"
+            if model.layers[feed[0]].type == "Parameter":
+                yield f"input {position} is a Parameter"
             if len(model.layers[feed[0]].outputs) > 1:
                 yield f"input {position} is of a layer with several outputs"
             if feed[0] not in fed and layer.id in fed:
@@ -163,8 +177,11 @@ def _of_ports(
     if layer.id in fed and any(_size(value.shape) == 0 for value in outputs):
         yield "an empty output depends on an input of the model"
     yield f"it has {len(inputs)} inputs"
-    if len(model.readers.get((layer.id, 0), ())) > 1:
+    readers = model.readers.get((layer.id, 0), ())
+    if len(readers) > 1:
         yield "several layers read output 0"
+    if any(model.layers[reader].type == "Result" for reader, _ in readers):
+        yield "a Result reads output 0"
     for position in range(1, min(len(outputs), _MAX_PORTS)):
         yield f"{'layers read' if (layer.id, position) in model.readers else 'no layer reads'} output {position}"
     known = [value for value in inputs if value is not None]
@@ -186,8 +203,7 @@ def _of_ports(
     yield from of_operation(layer, op, inputs, graph.follower(model, layer.id))
     if layer.type == "MatMul":
         yield from graph.of_weights(model, layer, fed, values, is_transposed=getattr(op, "transpose_b", False))
-        if graph.scales_channels(model, layer, values):
-            yield "constants scale its channels"
+        yield from graph.of_scales(model, layer, values)
     yield from graph.of_attention(model, layer, fed, values)
     if layer.type == "Result" and known and known[0].exact is not None and not known[0].exact.size:
         yield "it returns an empty constant"

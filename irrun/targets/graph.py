@@ -17,11 +17,11 @@ __all__ = [
     "joins_another",
     "of_attention",
     "of_constants",
+    "of_scales",
     "of_variable",
     "of_weights",
     "quantizes_f64",
     "reached",
-    "scales_channels",
     "widens_product",
 ]
 
@@ -66,19 +66,28 @@ def reached(model: Model) -> list[Layer]:
     return [layer for id, layer in model.layers.items() if id in before]
 
 
-def fed_by_inputs(model: Model) -> set[int]:
-    """Return the ids of the layers that depend on a Parameter or a variable. OpenVINO folds the others."""
+def fed_by_inputs(model: Model, values: Values) -> set[int]:
+    """Return the ids of the layers that depend on a Parameter or a variable. OpenVINO folds the others.
+
+    It also folds a ShapeOf of a known shape, and what depends on that alone.
+    """
     inputs = [id for id, layer in model.layers.items() if layer.type.lower() in ("parameter", "readvalue")]
-    return behind(model, inputs).union(inputs)
+    shapes = {id for id, layer in model.layers.items() if layer.type == "ShapeOf" and _is_known(model, id, values)}
+    return behind(model, inputs, shapes).union(inputs)
 
 
-def behind(model: Model, starts: Iterable[int]) -> set[int]:
-    """Return the ids of the layers that depend on others."""
+def _is_known(model: Model, shape_of: int, values: Values) -> bool:
+    feed = next(iter(model.feeds[shape_of]), None)
+    return feed is not None and feed in values and values[feed].shape.is_static
+
+
+def behind(model: Model, starts: Iterable[int], ends: Container[int] = ()) -> set[int]:
+    """Return the ids of the layers that depend on others, without what depends on them through ``ends`` alone."""
     waiting = list(starts)
     reached: set[int] = set()
     while waiting:
         for id in model.consumers.get(waiting.pop(), ()):
-            if id not in reached:
+            if id not in reached and id not in ends:
                 reached.add(id)
                 waiting.append(id)
     return reached
@@ -133,18 +142,32 @@ def joins_another(model: Model, layer: Layer) -> bool:
     return inputs[0] == layer.id or reader.type != "Subtract"
 
 
-def scales_channels(model: Model, layer: Layer, values: Values) -> bool:
-    """Return whether the only reader of a layer multiplies or divides each channel of an image by a constant."""
-    reader = _only_reader(model, layer.id)
-    if reader is None or reader.type not in ("Multiply", "Divide", "BatchNormInference"):
-        return False
-    others = [values[feed] for feed in model.feeds[reader.id] if feed in values and feed[0] != layer.id]
-    if any(value.exact is None for value in others):
-        return False
-    shapes = [value.shape.static or () for value in others]
-    return reader.type == "BatchNormInference" or any(
-        len(shape) == _IMAGE and shape[1] > 1 == math.prod(shape) // shape[1] for shape in shapes
-    )
+def of_scales(model: Model, layer: Layer, values: Values) -> Iterator[str]:
+    """Yield whether constants multiply or divide an image: each channel, or all of them before a convolution.
+
+    Some releases join the product that makes the image with them, although it has no rows to sum.
+    """
+    readers = [model.layers[id] for id in model.consumers.get(layer.id, ())]
+    found = {_channels(model, reader, layer, values) for reader in readers} - {0}
+    if found and len(readers) > 1:
+        yield "constants scale its channels for one of several readers"
+    elif found and max(found) > 1:
+        yield "constants scale its channels"
+    elif found and (readers[0].type == _SUM or follower(model, readers[0].id) in ("Convolution", "GroupConvolution")):
+        yield "a constant scales it before a convolution"
+
+
+def _channels(model: Model, reader: Layer, read: Layer, values: Values) -> int:
+    """Return how many constants scale the channels of an image: 0 if none do, 1 if one scales them all."""
+    if reader.type not in ("Multiply", "Divide", _SUM):
+        return 0
+    others = [values[feed] for feed in model.feeds[reader.id] if feed in values and feed[0] != read.id]
+    shapes = [value.shape.static or () for value in others if value.exact is not None]
+    if not shapes or len(shapes) < len(others):
+        return 0
+    if reader.type == _SUM:
+        return math.prod(shapes[0])
+    return shapes[0][1] if len(shapes[0]) >= _IMAGE and shapes[0][1] == math.prod(shapes[0]) else 0
 
 
 def of_constants(model: Model, outer: Layer, fed: Container[int]) -> Iterator[str]:
@@ -154,12 +177,14 @@ def of_constants(model: Model, outer: Layer, fed: Container[int]) -> Iterator[st
     """
     inner = _other_than_constant(model, outer, fed)
     read = inner if inner is None or inner.type == _SUM else _other_than_constant(model, inner, fed)
-    if inner is None or read is None or (inner.type == "Add" and read.type == "Erf" and _is_gelu(model, outer, read)):
+    if inner is None or read is None or len(model.consumers[inner.id]) > 1:
+        return
+    if inner.type == "Add" and read.type == "Erf" and _is_gelu(model, outer, read):
         return
     if outer.type == "Multiply" and inner.type in ("Add", "Multiply", _SUM):
         yield "a constant multiplies a sum or product with another"
-    if outer.type == "Add" and inner.type in ("Add", _SUM):
-        yield "a constant is added to a sum with another"
+    if outer.type in ("Add", "Subtract") and inner.type in ("Add", _SUM):
+        yield f"a constant is {'added to' if outer.type == 'Add' else 'subtracted from'} a sum with another"
 
 
 def _is_gelu(model: Model, half: Layer, erf: Layer) -> bool:

@@ -44,6 +44,9 @@ def of_operation(layer: Layer, op: Op | None, inputs: Sequence[Value | None], fo
             yield from _of_pdpd(layer, op, values, to, placed)
     if layer.type == "PriorBoxClustered" and len(layer.attributes.keys() & {"width", "height"}) == 1:
         yield "it has width or height alone"
+    state, size = dims_of(values[1]), getattr(op, "hidden_size", None)
+    if size is not None and state and state[-1].value not in (None, size):
+        yield "hidden_size is not the length of its state"
     if layer.type in _JOINED:
         yield f"a {follower} reads it" if follower else "several layers read it"
     if layer.type == "GroupConvolution" and follower not in _SLOW:
@@ -85,6 +88,10 @@ def _of_pdpd(layer: Layer, op: Op | None, values: Sequence[Value | None], to: in
     dims, less, axis = dims_of(values[to]), dims_of(values[placed]), getattr(op, "axis", 0)
     if axis is None or dims is None or less is None:
         return
+    if not less and axis > 0:
+        yield f"axis places a scalar {'at axis 1' if axis == 1 else 'behind axis 1'}"
+        if axis == len(dims):
+            yield "axis places a scalar behind the last dim"
     if axis >= 0 and axis + len(less) > len(dims):
         yield f"axis places input {placed} beyond the last dim of input {to}"
     if axis >= 0 and len(less) < len(dims):
@@ -111,6 +118,16 @@ def _of_squeeze(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     dims, axes = dims_of(values[0]), numbers_of(values[1])
     if dims and axes is not None and any(-len(dims) <= at < len(dims) and _is_long(dims[at]) for at in axes):
         yield "an axis to remove is longer than 1"
+
+
+def _of_slice(_: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether the process ends, because a number of a slice is no constant. Axes of i32 may be none either."""
+    axes, data = values[5], dims_of(values[0]) or ()
+    if axes is None or len(data) <= SPATIAL:
+        return
+    is_open = None in map(numbers_of, values[2:5]) if axes.exact is not None else axes.type.name != "i32"
+    if is_open:
+        yield "it slices data of more than 2 dims, not by constants alone"
 
 
 def _of_reshape(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -294,6 +311,7 @@ def _of_sequence(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[str]]]] = {
     "PriorBox": _of_priors,
     "PriorBoxClustered": _of_priors,
+    "SliceScatter": _of_slice,
     "Squeeze": _of_squeeze,
     "Reshape": _of_reshape,
     "Einsum": _of_einsum,
