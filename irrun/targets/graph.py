@@ -30,6 +30,7 @@ _BETWEEN: Final = ("add", "divide", "multiply", "softmax", "subtract")  # layers
 _MOST_BETWEEN, _MOST_DIMS = 6, 4  # layers between the products of an attention, and dims of what it multiplies
 _TILE_ROWS, _MOST_OF_TILES = 32, 512
 """The most rows and columns of weights that AMX does not decompress; and the most, if the rows fill no tiles."""
+_SINK: Final = 5  # the position of the sink among the inputs of an attention
 _IMAGE: Final = 4  # the dims of images
 _FEWEST_SUMMED: Final = 4  # the fewest rows of weights of 4 bits that the first releases which know them multiply
 _USUAL_WEIGHTS: Final = "its weights of few bits have a scale for each column or group"
@@ -182,7 +183,7 @@ def of_constants(model: Model, outer: Layer, fed: Container[int]) -> Iterator[st
     if inner.type == "Add" and read.type == "Erf" and _is_gelu(model, outer, read):
         return
     if outer.type == "Multiply" and inner.type in ("Add", "Multiply", _SUM):
-        yield "a constant multiplies a sum or product with another"
+        yield f"a constant multiplies a {'product' if inner.type == 'Multiply' else 'sum'} with another"
     if outer.type in ("Add", "Subtract") and inner.type in ("Add", _SUM):
         yield f"a constant is {'added to' if outer.type == 'Add' else 'subtracted from'} a sum with another"
 
@@ -370,7 +371,8 @@ def of_attention(model: Model, last: Layer, fed: Container[int], values: Values)
     if len({*ranks}) > 1 and max(_MOST_DIMS + 1 if rank is None else rank for rank in ranks) <= _MOST_DIMS:
         yield "it ends an attention whose inputs differ in rank"
     if inputs and _attends_in_two_types(model, last, inputs, fed, values):
-        yield "it ends an attention at an input or an output of the model"
+        sink = ", with a sink" if any(model.feeds[last.id][_SINK:]) else ""
+        yield f"it ends an attention at an input or an output of the model{sink}"
 
 
 def _attention(model: Model, last: Layer) -> Sequence[tuple[int, int] | None]:

@@ -37,7 +37,8 @@ def as_read(model: Model, ops: Mapping[int, Op | None]) -> dict[int, Op | None]:
 
     A Parameter without the attribute shape is a scalar. A flag without a valid text keeps its default. Of a text that
     is no number, the number at its begin counts, or else 0. A required attribute that is missing has the value with
-    which OpenVINO makes the layer, and so have a few optional ones. The first Interpolate has no pads.
+    which OpenVINO makes the layer, and so have a few optional ones. The first Interpolate has no pads,
+    and the axes of the first Broadcast count if it has no mode.
     """
     read = dict(ops)
     for id, layer in model.layers.items():
@@ -93,6 +94,8 @@ def _texts(layer: Layer) -> dict[str, str]:
             attributes[name] = _SIGNS.sub("-", attributes[name])
     if layer.type == "Interpolate" and re.fullmatch(r"[\d, ]+", attributes.get("axes", "")):  # a set
         attributes["axes"] = ",".join(sorted(re.findall(r"\d+", attributes["axes"]), key=int))
+    if cls is not None and (cls.type, cls.since, len(layer.inputs)) == ("Broadcast", 1, 3):
+        attributes.setdefault("mode", "explicit")
     if cls is not None and (cls.type, cls.since) == ("Interpolate", 1):
         attributes = {name: text for name, text in attributes.items() if not name.startswith("pads_")}
     for attribute in cls.attributes.values() if cls and cls.type not in _STORED else ():

@@ -233,7 +233,11 @@ def _of_product(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 def _of_attention(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     query, key, mask = dims_of(values[0]), dims_of(values[1]), dims_of(values[3])
-    if not query or not key or mask is None or min(len(query), len(key)) < SPATIAL:
+    if not query or not key or min(len(query), len(key)) < SPATIAL:
+        return
+    if any(a.value == 1 < (b.value or 0) for a, b in zip(query[:-SPATIAL], key)):
+        yield "its queries have fewer batches than its keys"
+    if mask is None:
         return
     wanted = (query[-2], key[-2])
     if len(mask) == 1 or any(map(differ, mask[-2:], wanted)):

@@ -230,9 +230,10 @@ def _ones(*shape: int) -> Any:
     return b.constant(np.ones(shape, "f4"))
 
 
-WIDER, AGAIN, ADDED = (
+WIDER, AGAIN, SUMMED_UP, ADDED = (
     "it adds dims to a product, before a layer with one input",
-    "a constant multiplies a sum or product with another",
+    "a constant multiplies a product with another",
+    "a constant multiplies a sum with another",
     "a constant is added to a sum with another",
 )
 RANKS, NORMAL = "it ends an attention whose inputs differ in rank", "a Subtract reads it"
@@ -251,13 +252,13 @@ NARROW = "several layers read the Subtract that decompresses its weights of few 
         (lambda: _joined([-1, 4], [2, 1, 4]), WIDER, False),
         (lambda: _joined([3, 4], [1, 1, 4]), WIDER, False),
         (lambda: _multiplied(b.Multiply, _ones(4)), AGAIN, True),
-        (lambda: _multiplied(b.Add, _ones(4)), AGAIN, True),
+        (lambda: _multiplied(b.Add, _ones(4)), SUMMED_UP, True),
         (lambda: _multiplied(b.Divide, _ones(4)), AGAIN, False),
-        (lambda: _multiplied(lambda x, y: b.Add(b.Erf(x), y), _ones(4)), AGAIN, True),
-        (lambda: _gelu(b.Divide, b.Multiply), AGAIN, False),
-        (lambda: _gelu(b.Multiply, b.Multiply), AGAIN, True),
-        (lambda: _gelu(b.Divide, b.Add), AGAIN, True),
-        (lambda: _normed(b.parameter([2, 4], name="x"), b.Multiply), AGAIN, True),
+        (lambda: _multiplied(lambda x, y: b.Add(b.Erf(x), y), _ones(4)), SUMMED_UP, True),
+        (lambda: _gelu(b.Divide, b.Multiply), SUMMED_UP, False),
+        (lambda: _gelu(b.Multiply, b.Multiply), SUMMED_UP, True),
+        (lambda: _gelu(b.Divide, b.Add), SUMMED_UP, True),
+        (lambda: _normed(b.parameter([2, 4], name="x"), b.Multiply), SUMMED_UP, True),
         (lambda: _normed(b.parameter([2, 4], name="x"), b.Add), ADDED, True),
         (lambda: _quantized(b.Transpose(_f64(), [0])), IN_F64, True),
         (lambda: _quantized(b.Add(_f64(), b.constant(np.ones(4)))), IN_F64, True),
@@ -266,7 +267,7 @@ NARROW = "several layers read the Subtract that decompresses its weights of few 
         (lambda: _quantized(b.Convert(b.parameter([4], name="x"), destination_type="f64")), IN_F64, False),
         (lambda: b.Add(b.Add(b.parameter([4], name="x"), _ones(4)), _ones(4), name="layer"), ADDED, True),
         (lambda: b.Add(b.Multiply(b.parameter([4], name="x"), _ones(4)), _ones(4), name="layer"), ADDED, False),
-        (lambda: _multiplied(b.Add, b.parameter([4], name="y")), AGAIN, False),
+        (lambda: _multiplied(b.Add, b.parameter([4], name="y")), SUMMED_UP, False),
         (lambda: _attended(4, 3, 3), RANKS, True),
         (lambda: _attended(3, 3, 4), RANKS, True),
         (lambda: _attended(3, 3, 3, mask=[1, 1, 4, 4]), RANKS, True),
