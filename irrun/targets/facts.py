@@ -104,6 +104,7 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
     selected -= {layer.id for layer in model.results}  # readers of 2022 refuse an empty one before the plugin sees it
     counted = [id for id, layer in model.layers.items() if layer.type in _COUNTED]
     counted = [id for id in counted if any(feed is not None and feed[0] in fed for feed in model.feeds[id][:1])]
+    counted += [id for id, layer in model.layers.items() if _SELECTING.search(layer.type) and _is_open(trace, id)]
     selected |= graph.behind(model, counted).union(counted)
     for layer in graph.reached(model):
         op, refused = trace.ops[layer.id], trace.refused.get(layer.id)
@@ -126,6 +127,12 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
         yield Facts(model, layer, _names(layer, cls), frozenset(sentences), blocks)
         for inner in trace.bodies(layer.id).values():
             yield from _of_layers(inner, errors, layer.type)
+
+
+def _is_open(trace: Trace, id: int) -> bool:
+    """Return whether a layer has an input of an unknown shape."""
+    inputs = [trace.values.get(feed) for feed in trace.model.feeds[id] if feed is not None]
+    return any(value is None or not value.shape.is_static for value in inputs)
 
 
 def _codes(findings: Sequence[Diagnostic]) -> set[str]:

@@ -120,6 +120,22 @@ def _of_squeeze(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
         yield "an axis to remove is longer than 1"
 
 
+def _of_broadcast(_: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether an empty value is repeated: releases broadcast it as a sum would, or divide by 0."""
+    data, target = None if values[0] is None else values[0].shape.static, numbers_of(values[1])
+    if data is None or target is None or 0 not in data or values[2] is not None:
+        return
+    if len(target) > len(data) or any(a == 1 != b for a, b in zip(data[::-1], target[::-1])):
+        yield "it repeats an empty input"
+
+
+def _of_convolution(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether pads that do not count, as those of same_upper, are not those of each spatial axis."""
+    dims, counts = dims_of(values[0]), {len(getattr(op, name)) for name in ("pads_begin", "pads_end")}
+    if dims and getattr(op, "auto_pad", "explicit") != "explicit" and counts - {0, len(dims) - SPATIAL}:
+        yield "its pads are not those of each spatial axis"
+
+
 def _of_slice(_: Op, values: Sequence[Value | None]) -> Iterator[str]:
     """Yield whether the process ends, because a number of a slice is no constant. Axes of i32 may be none either."""
     axes, data = values[5], dims_of(values[0]) or ()
@@ -315,6 +331,8 @@ def _of_sequence(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[str]]]] = {
     "PriorBox": _of_priors,
     "PriorBoxClustered": _of_priors,
+    "Broadcast": _of_broadcast,
+    "Convolution": _of_convolution,
     "SliceScatter": _of_slice,
     "Squeeze": _of_squeeze,
     "Reshape": _of_reshape,
