@@ -37,6 +37,7 @@ _USUAL_RANK: Final = 5  # the most dims that most kernels of a plugin have a cas
 _MOST_RANK: Final = 32  # the most dims that OpenVINO stores
 _SELECTING: Final = re.compile("NonMaxSuppression|Nms|ExtractImagePatches", re.IGNORECASE)
 """Operations that select boxes, and one of which OpenVINO infers an output that is not empty where no patch fits."""
+_SLICING: Final = ("Slice", "StridedSlice")  # OpenVINO infers no dim of 0 for them if it depends on an input
 _COUNTED: Final = ("PriorBox", "PriorBoxClustered", "NonZero")
 """Operations with as many outputs as the contents of input 0 say. OpenVINO does not infer that there are none."""
 _INFERRED: Final = ("IR301", "IR302", "IR403")  # errors that inference finds again, if the file still has them
@@ -104,7 +105,7 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
     selected -= {layer.id for layer in model.results}  # readers of 2022 refuse an empty one before the plugin sees it
     counted = [id for id, layer in model.layers.items() if layer.type in _COUNTED]
     counted = [id for id in counted if any(feed is not None and feed[0] in fed for feed in model.feeds[id][:1])]
-    counted += [id for id, layer in model.layers.items() if _SELECTING.search(layer.type) and _is_open(trace, id)]
+    counted += [id for id, layer in model.layers.items() if _is_open(trace, layer)]
     selected |= graph.behind(model, counted).union(counted)
     for layer in graph.reached(model):
         op, refused = trace.ops[layer.id], trace.refused.get(layer.id)
@@ -129,10 +130,13 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
             yield from _of_layers(inner, errors, layer.type)
 
 
-def _is_open(trace: Trace, id: int) -> bool:
-    """Return whether a layer has an input of an unknown shape."""
-    inputs = [trace.values.get(feed) for feed in trace.model.feeds[id] if feed is not None]
-    return any(value is None or not value.shape.is_static for value in inputs)
+def _is_open(trace: Trace, layer: Layer) -> bool:
+    """Return whether a layer selects from inputs of an unknown shape, or slices along unknown numbers."""
+    inputs = [trace.values.get(feed) for feed in trace.model.feeds[layer.id] if feed is not None]
+    if layer.type in _SLICING:
+        return any(value is None or value.exact is None for value in inputs[1:])
+    is_known = all(value is not None and value.shape.is_static for value in inputs)
+    return not is_known and _SELECTING.search(layer.type) is not None
 
 
 def _codes(findings: Sequence[Diagnostic]) -> set[str]:
