@@ -18,7 +18,7 @@ from irrun.inference.trace import Trace
 from irrun.ir.parse import Parsed
 from irrun.model import Layer, Model
 from irrun.opdef import Op, Value
-from irrun.targets import graph
+from irrun.targets import graph, weights
 from irrun.targets.kernels import SPATIAL
 from irrun.targets.reading import as_compiled, as_read, of_attributes
 from irrun.targets.relations import of_operation
@@ -100,7 +100,7 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
     """Yield the facts of the layers of a model, or of a body in a layer of type ``body``."""
     model = trace.model
     fed = graph.fed_by_inputs(model, trace.values)
-    compressed = graph.compressed(model, fed)
+    compressed = weights.compressed(model, fed)
     selected = graph.behind(model, [id for id, layer in model.layers.items() if _SELECTING.search(layer.type)])
     selected -= {layer.id for layer in model.results}  # readers of 2022 refuse an empty one before the plugin sees it
     counted = [id for id, layer in model.layers.items() if layer.type in _COUNTED]
@@ -167,19 +167,7 @@ def _of_ports(
     ``selected`` are those that depend on a number of boxes that OpenVINO does not infer, even if there are none.
     """
     feeds = model.feeds[layer.id]
-    for position, feed in enumerate(feeds[:_MAX_PORTS]):
-        if feed is not None:
-            yield f"input {position} is {'not ' if feed[0] in fed else ''}constant"
-            if feed[0] in fed and (feed not in values or values[feed].exact is None):
-                yield f"input {position} has unknown contents"
-            if model.layers[feed[0]].type == "Parameter":
-                yield f"input {position} is a Parameter"
-            if len(model.layers[feed[0]].outputs) > 1:
-                yield f"input {position} is of a layer with several outputs"
-            if feed[0] not in fed and layer.id in fed:
-                yield from (f"input {position} is decompressed from {type}" for type in compressed.get(feed[0], ()))
-    if len({*feeds}) < len(feeds):
-        yield "two inputs are one value"
+    yield from _of_feeds(model, layer, values, fed, compressed)
     inputs = [None if feed is None else values.get(feed) for feed in feeds]
     outputs = _outputs(layer, op, inputs, values)
     if layer.id in selected:
@@ -188,13 +176,7 @@ def _of_ports(
     if layer.id in fed and any(_size(value.shape) == 0 for value in outputs):
         yield "an empty output depends on an input of the model"
     yield f"it has {len(inputs)} inputs"
-    readers = model.readers.get((layer.id, 0), ())
-    if len(readers) > 1:
-        yield "several layers read output 0"
-    if any(model.layers[reader].type == "Result" for reader, _ in readers):
-        yield "a Result reads output 0"
-    for position in range(1, min(len(outputs), _MAX_PORTS)):
-        yield f"{'layers read' if (layer.id, position) in model.readers else 'no layer reads'} output {position}"
+    yield from _of_readers(model, layer, len(outputs))
     known = [value for value in inputs if value is not None]
     if known and all(value.shape.is_static for value in known):
         yield "its inputs have known shapes"
@@ -212,19 +194,9 @@ def _of_ports(
         yield "its inputs do not broadcast as numpy does"
     yield from _of_pairs(inputs)
     yield from of_operation(layer, op, inputs, graph.follower(model, layer.id))
-    if layer.type == "MatMul":
-        yield from graph.of_weights(model, layer, fed, values, is_transposed=getattr(op, "transpose_b", False))
-        yield from graph.of_scales(model, layer, values)
-    yield from graph.of_attention(model, layer, fed, values)
+    yield from _of_neighbours(model, layer, op, values, fed)
     if layer.type == "Result" and known and known[0].exact is not None and not known[0].exact.size:
         yield "it returns an empty constant"
-    yield from graph.of_constants(model, layer, fed)
-    if graph.quantizes_f64(model, layer, fed, values):
-        yield "it computes in f64"
-    if layer.type == "GroupNormalization" and graph.joins_another(model, layer):
-        yield "what reads it is joined with a layer of one input"
-    if graph.widens_product(model, layer, fed, values):
-        yield "it adds dims to a product, before a layer with one input"
     for kind, ports in (("input", inputs), ("output", outputs)):
         for position, value in enumerate(ports[:_MAX_PORTS]):
             if value is None:
@@ -236,6 +208,52 @@ def _of_ports(
                     yield f"an {kind} {sentence}"
             if kind == "input" and value.data is not None and value.exact is not None:
                 yield from (f"{kind} {position} {s}" for s in _of_contents(value))
+
+
+def _of_feeds(
+    model: Model, layer: Layer, values: Values, fed: Container[int], compressed: Mapping[int, frozenset[str]]
+) -> Iterator[str]:
+    """Yield where the inputs of a layer are from."""
+    feeds = model.feeds[layer.id]
+    for position, feed in enumerate(feeds[:_MAX_PORTS]):
+        if feed is not None:
+            yield f"input {position} is {'not ' if feed[0] in fed else ''}constant"
+            if feed[0] in fed and (feed not in values or values[feed].exact is None):
+                yield f"input {position} has unknown contents"
+            if model.layers[feed[0]].type == "Parameter":
+                yield f"input {position} is a Parameter"
+            if len(model.layers[feed[0]].outputs) > 1:
+                yield f"input {position} is of a layer with several outputs"
+            if feed[0] not in fed and layer.id in fed:
+                yield from (f"input {position} is decompressed from {type}" for type in compressed.get(feed[0], ()))
+    if len({*feeds}) < len(feeds):
+        yield "two inputs are one value"
+
+
+def _of_readers(model: Model, layer: Layer, outputs: int) -> Iterator[str]:
+    """Yield what reads the outputs of a layer."""
+    readers = model.readers.get((layer.id, 0), ())
+    if len(readers) > 1:
+        yield "several layers read output 0"
+    if any(model.layers[reader].type == "Result" for reader, _ in readers):
+        yield "a Result reads output 0"
+    for position in range(1, min(outputs, _MAX_PORTS)):
+        yield f"{'layers read' if (layer.id, position) in model.readers else 'no layer reads'} output {position}"
+
+
+def _of_neighbours(model: Model, layer: Layer, op: Op | None, values: Values, fed: Container[int]) -> Iterator[str]:
+    """Yield what OpenVINO joins with a layer, or computes otherwise because of the layers around it."""
+    if layer.type == "MatMul":
+        yield from weights.of_weights(model, layer, fed, values, is_transposed=getattr(op, "transpose_b", False))
+        yield from graph.of_scales(model, layer, values)
+    yield from graph.of_attention(model, layer, fed, values)
+    yield from graph.of_constants(model, layer, fed)
+    if graph.quantizes_f64(model, layer, fed, values):
+        yield "it computes in f64"
+    if layer.type == "GroupNormalization" and graph.joins_another(model, layer):
+        yield "what reads it is joined with a layer of one input"
+    if graph.widens_product(model, layer, fed, values):
+        yield "it adds dims to a product, before a layer with one input"
 
 
 def _unknown_if_empty(value: Value) -> Value:
