@@ -238,7 +238,10 @@ def _of_readers(model: Model, layer: Layer, outputs: int) -> Iterator[str]:
     if any(model.layers[reader].type == "Result" for reader, _ in readers):
         yield "a Result reads output 0"
     for position in range(1, min(outputs, _MAX_PORTS)):
-        yield f"{'layers read' if (layer.id, position) in model.readers else 'no layer reads'} output {position}"
+        readers = model.readers.get((layer.id, position), ())
+        yield f"{'layers read' if readers else 'no layer reads'} output {position}"
+        if any(model.layers[reader].type != "Result" for reader, _ in readers):
+            yield f"a layer before a Result reads output {position}"
 
 
 def _of_neighbours(model: Model, layer: Layer, op: Op | None, values: Values, fed: Container[int]) -> Iterator[str]:

@@ -144,6 +144,8 @@ def of_constants(model: Model, outer: Layer, fed: Container[int]) -> Iterator[st
     A BatchNormInference ends with such a sum. OpenVINO joins Gelu first, whose formula contains a sum and a product.
     """
     inner = _other_than_constant(model, outer, fed)
+    if outer.type == _SUM and (feed := next(iter(model.feeds[outer.id]), None)) is not None:
+        inner = model.layers[feed[0]]
     read = inner if inner is None or inner.type == _SUM else _other_than_constant(model, inner, fed)
     if inner is None or read is None or len(model.consumers[inner.id]) > 1:
         return
@@ -153,6 +155,8 @@ def of_constants(model: Model, outer: Layer, fed: Container[int]) -> Iterator[st
         yield f"a constant multiplies a {'product' if inner.type == 'Multiply' else 'sum'} with another"
     if outer.type in ("Add", "Subtract") and inner.type in ("Add", _SUM):
         yield f"a constant is {'added to' if outer.type == 'Add' else 'subtracted from'} a sum with another"
+    if outer.type == _SUM and inner.type in ("Add", "Subtract", _SUM):
+        yield "constants scale a sum with another"
 
 
 def _is_gelu(model: Model, half: Layer, erf: Layer) -> bool:

@@ -115,7 +115,10 @@ def of_interpolation(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
         return
     pads = [[*getattr(op, name, ()), *[0] * len(shape)] for name in ("pads_begin", "pads_end")]
     padded = [sum(of) for of in zip(shape, *pads)]
-    axes = sorted(getattr(op, "axes", ())) or numbers_of(values[2 if by_axis else 3])  # OpenVINO sorts an attribute
+    named = values[2 if by_axis else 3]
+    axes = sorted(getattr(op, "axes", ())) or numbers_of(named)  # OpenVINO sorts an attribute
+    if axes is None and named is not None:
+        return
     axes = [*range(len(shape))] if axes is None else [axis % len(shape) for axis in axes]
     is_pillow = mode.endswith("_pillow")
     if (axes == [1, 2] and len(shape) == _VOLUME - 1) if is_pillow else len(axes) <= len(shape) - SPATIAL:

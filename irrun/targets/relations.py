@@ -129,6 +129,21 @@ def _of_broadcast(_: Op, values: Sequence[Value | None]) -> Iterator[str]:
         yield "it repeats an empty input"
 
 
+def _of_gather(_: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether an index lies outside of an empty input: the process ends then."""
+    data, indices, axis = None if values[0] is None else values[0].shape.static, *map(numbers_of, values[1:3])
+    if not data or 0 not in data or not indices or not axis or not -len(data) <= axis[0] < len(data):
+        return
+    if not all(-data[axis[0]] <= at < data[axis[0]] for at in indices):
+        yield "an index lies outside of an empty input"
+
+
+def _of_keys(_: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    keys = dims_of(values[1])
+    if keys and keys[-1].value == 0:
+        yield "its keys have no numbers"
+
+
 def _of_convolution(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     """Yield whether pads that do not count, as those of same_upper, are not those of each spatial axis."""
     dims, counts = dims_of(values[0]), {len(getattr(op, name)) for name in ("pads_begin", "pads_end")}
@@ -333,6 +348,8 @@ _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[s
     "PriorBoxClustered": _of_priors,
     "Broadcast": _of_broadcast,
     "Convolution": _of_convolution,
+    "Gather": _of_gather,
+    "GatedDeltaNet": _of_keys,
     "SliceScatter": _of_slice,
     "Squeeze": _of_squeeze,
     "Reshape": _of_reshape,

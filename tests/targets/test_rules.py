@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import irrun
@@ -17,6 +18,7 @@ from irrun.targets.rules import Rule, excused, reasons
 from nets import Net
 
 SEVERAL, COMMON = "input 0 has several elements", "its inputs have common types of numbers"
+EMPTIED = "an empty output depends on an input of the model"
 NONE_EMPTY, RARE = "its inputs have known shapes, and none is empty", "an input is f8, f4, nf4 or u2"
 
 
@@ -290,6 +292,48 @@ def test_what_a_missing_attribute_counts_as(
     found = _facts(net.save(tmp_path))["y"]
     assert wanted in found.sentences
     assert found.blocks is blocks
+
+
+def test_the_plugin_keeps_the_shapes_that_the_reader_inferred(tmp_path: Path) -> None:
+    """The reader takes the first Interpolate for one without pads, and replaces ShapeOf. The plugin then pads."""
+    net = Net()
+    sizes = net.const("i64", "1", bytes([1, *[0] * 7]))
+    y = net.add(
+        "Interpolate", [net.parameter("f32", "4,3"), sizes], [("FP32", "4,3")], axes="1", mode="nearest", pads_end="2,0"
+    )
+    shape = net.add("ShapeOf", [y], [("I64", "2")])
+    net.result(net.add("Reshape", [y, shape], [("FP32", "...")], name="y", special_zero="false"))
+    assert _facts(net.save(tmp_path))["y"].blocks
+
+
+@pytest.mark.parametrize(
+    ("type", "inputs", "attributes", "sentence", "holds"),
+    [
+        ("ReLU", ["0,2"], {}, EMPTIED, True),
+        ("ReLU", ["2,2"], {}, EMPTIED, False),
+        ("ShapeOf", [""], {}, EMPTIED, False),
+        ("NonZero", [""], {}, EMPTIED, False),
+        ("Slice", ["4", [4], "1", [1]], {}, EMPTIED, False),
+        ("Slice", ["4", [4], [4], [1]], {}, EMPTIED, True),
+        ("ReLU", ["2"], {}, "input 0 is a Parameter", True),
+        ("ReLU", ["2"], {}, "a Result reads output 0", True),
+        ("TopK", ["2", [1]], {"axis": "0", "mode": "max", "sort": "value"}, "no layer reads output 1", True),
+        ("Broadcast", ["2", [3, 2], "1"], {}, 'mode="explicit"', True),
+    ],
+)
+def test_facts_about_outputs_and_neighbours(
+    tmp_path: Path, type: str, inputs: list[str | list[int]], attributes: dict[str, str], sentence: str, holds: bool
+) -> None:
+    """Up to 2023.2, the plugin refuses an empty output unless OpenVINO computes it, or does not know that it is empty."""
+    net = Net()
+    feeds = [
+        net.parameter("f32", i) if isinstance(i, str) else net.const("i64", str(len(i)), np.array(i, "<i8").tobytes())
+        for i in inputs
+    ]
+    outputs = [("FP32", "...")] * (2 if type == "TopK" else 1)
+    opset = {"Slice": "opset8", "NonZero": "opset3"}.get(type, "opset1")
+    net.result(net.add(type, feeds, outputs, name="y", opset=opset, **attributes))
+    assert (sentence in _facts(net.save(tmp_path))["y"].sentences) is holds
 
 
 def test_axes_of_the_first_interpolation_are_a_set(tmp_path: Path) -> None:
