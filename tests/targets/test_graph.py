@@ -220,6 +220,11 @@ def _normed(x: Any, outer: Callable[..., Any]) -> Any:
     return outer(b.BatchNormInference(x, *[_ones(4)] * 4, epsilon=1.0), _ones(1, 4), name="layer")
 
 
+def _twice_normed(inner: Callable[..., Any]) -> Any:
+    x = inner(b.parameter([2, 4], name="x"), _ones(1, 4))
+    return b.BatchNormInference(x, *[_ones(4)] * 4, epsilon=1.0, name="layer")
+
+
 def _attended(*ranks: int, mask: Sequence[int] = ()) -> Any:
     inputs = [b.parameter([1] * (rank - 2) + [4, 4], name=f"x{n}") for n, rank in enumerate(ranks)]
     masks = [b.parameter(mask, name="mask")] if mask else []
@@ -237,6 +242,7 @@ WIDER, AGAIN, SUMMED_UP, ADDED = (
     "a constant is added to a sum with another",
 )
 RANKS, NORMAL = "it ends an attention whose inputs differ in rank", "a Subtract reads it"
+ONCE = "a constant scales it before a convolution"
 SCALED, IN_F64 = "constants scale its channels", "it computes in f64"
 UNARY = "what reads it is joined with a layer of one input"
 NARROW = "several layers read the Subtract that decompresses its weights of few bits"
@@ -260,6 +266,9 @@ NARROW = "several layers read the Subtract that decompresses its weights of few 
         (lambda: _gelu(b.Divide, b.Add), SUMMED_UP, True),
         (lambda: _normed(b.parameter([2, 4], name="x"), b.Multiply), SUMMED_UP, True),
         (lambda: _normed(b.parameter([2, 4], name="x"), b.Add), ADDED, True),
+        (lambda: _twice_normed(b.Subtract), "constants scale a sum with another", True),
+        (lambda: _twice_normed(b.Multiply), "constants scale a sum with another", False),
+        (lambda: _multiplied(lambda x, y: b.Add(x, y), b.parameter([4], name="y")), SUMMED_UP, False),
         (lambda: _quantized(b.Transpose(_f64(), [0])), IN_F64, True),
         (lambda: _quantized(b.Add(_f64(), b.constant(np.ones(4)))), IN_F64, True),
         (lambda: _quantized(b.Relu(b.Exp(_f64()))), IN_F64, False),
@@ -280,6 +289,9 @@ NARROW = "several layers read the Subtract that decompresses its weights of few 
         ),
         (lambda: b.BatchNormInference(_product(), *[_ones(3)] * 4, epsilon=1.0), SCALED, True),
         (lambda: b.Add(_product(), _ones(1, 3, 1, 1)), SCALED, False),
+        (lambda: _scaled_and_read(), f"{SCALED} for one of several readers", True),
+        (lambda: _convolved(b.Multiply(_product(), _ones(1, 1, 1, 1))), ONCE, True),
+        (lambda: b.Multiply(_product(), _ones(1, 1, 1, 1)), ONCE, False),
         (lambda: b.Add(_normalized(), b.parameter([2, 4], name="y")), UNARY, False),
         (lambda: b.Subtract(b.Tanh(b.parameter([2, 4], name="y")), _normalized()), UNARY, False),
         (lambda: b.Relu(_normalized()), NORMAL, False),
@@ -297,6 +309,16 @@ def test_sentences_about_several_layers(tmp_path: Path, made: Callable[[], Any],
 
 def _product() -> Any:
     return b.MatMul(b.parameter([2, 3, 5, 4], name="x"), _ones(4, 4), name="layer")
+
+
+def _scaled_and_read() -> Any:
+    product = _product()
+    return {"x": b.Multiply(product, _ones(1, 3, 1, 1)), "y": b.Relu(product)}
+
+
+def _convolved(x: Any) -> Any:
+    no = {"pads_begin": (0, 0), "pads_end": (0, 0)}
+    return b.Convolution(x, _ones(2, 3, 1, 1), strides=(1, 1), dilations=(1, 1), **no)
 
 
 def _normalized() -> Any:

@@ -51,6 +51,11 @@ ELLIPSIS = "a subscript has an ellipsis"
 BLOCKS, CHANNELS = "its data has another number of blocks than it counts", "it has several channels"
 REVERSED, LEVELS = "the range of its input is reversed", "it has two levels that are no bits"
 IMAGE, OTHER = "it makes bits of an image", "it makes bits of another rank"
+BEYOND_EMPTY, REPEATED = "an index lies outside of an empty input", "it repeats an empty input"
+SLICED = "it slices data of more than 2 dims, not by constants alone"
+OTHER_PADS, OTHER_SIZE = "its pads are not those of each spatial axis", "hidden_size is not the length of its state"
+SCALAR, BEHIND = "axis places a scalar at axis 1", "axis places a scalar behind axis 1"
+FEWER, LAST_DIM = "its queries have fewer batches than its keys", "axis places a scalar behind the last dim"
 INFERRED, TOO_LARGE = "its shape has a dim 0, and one to infer", "it makes boxes for an image that is too large"
 NO_WINDOW = "no window fits into output_shape along an unknown dim"
 PADDED, HALF = "a step of its kernel lies in the padding", "it knows the batch of one input, but not of another"
@@ -82,6 +87,19 @@ CASES = [
     ("Squeeze", ["2,1", [0]], {}, {LONG}),
     ("Squeeze", ["2,1", [-1]], {}, set()),
     ("Squeeze", ["2..,1", [0]], {}, {LONG}),
+    ("Gather", ["1,0", [1], [0]], {"batch_dims": "0"}, {BEYOND_EMPTY}),
+    ("Gather", ["1,0", [-1], [0]], {"batch_dims": "0"}, set()),
+    ("Gather", ["1,2", [1], [0]], {"batch_dims": "0"}, set()),
+    ("Broadcast", ["1,0", [2, 0]], {"mode": "bidirectional"}, {REPEATED}),
+    ("Broadcast", ["2,0", [2, 1]], {"mode": "bidirectional"}, set()),
+    ("Broadcast", ["1,3", [2, 3]], {"mode": "bidirectional"}, set()),
+    ("SliceScatter", ["2,3,4", "2,1,4", [0], [1], "1", [1]], {}, {SLICED}),
+    ("SliceScatter", ["2,3,4", "2,1,4", [0], [1], [1], [1]], {}, set()),
+    ("SliceScatter", ["3,4", "3,1", [0], [1], "1", [1]], {}, set()),
+    ("Convolution", ["1,1,8,8", "1,1,3,3"], {**CONVOLVE, "auto_pad": "valid", "pads_begin": "0"}, {OTHER_PADS}),
+    ("Convolution", ["1,1,8,8", "1,1,3,3"], {**CONVOLVE, "auto_pad": "valid"}, set()),
+    ("Equal", ["2,3", ""], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {SCALAR, PLACED, ALIGNED}),
+    ("Equal", ["2,3", ""], {**PDPD, "auto_broadcast.auto_broadcast_axis": "2"}, {BEHIND, LAST_DIM, PLACED}),
     ("Reshape", ["4,?", [2, 0, -1]], {"special_zero": "false"}, {INFERRED}),
     ("Reshape", ["4,?", [4, 0, -1]], {"special_zero": "true"}, set()),
     ("Reshape", ["4,0", [2, 0, -1]], {"special_zero": "false"}, set()),
@@ -173,6 +191,7 @@ CASES = [
     ("RNNCell", ["1,2", "1,3", "3,2", "3,3", "3"], {"hidden_size": "3"}, {CELL}),
     ("RNNCell", ["1,2", "1,3", "3,2", "3,3", "3"], {"hidden_size": "3", "clip": "1"}, set()),
     ("RNNCell", ["?,2", "1,3", "3,2", "3,3", "3"], {"hidden_size": "3"}, {CELL, STATES}),
+    ("RNNCell", ["1,2", "1,3", "3,2", "3,3", "3"], {"hidden_size": "4"}, {CELL, OTHER_SIZE}),
     ("RNNCell", ["1,2", "?,3", "3,2", "3,3", "3"], {"hidden_size": "3"}, {CELL}),
     ("GRUCell", ["1,2", "1,3", "9,2", "9,3", "9"], {"hidden_size": "3", "activations": "Sigmoid, tanh"}, {CELL}),
     ("BinaryConvolution", ["1,2,4,4", "1,2,3,3"], BITS, {CHANNELS, PADDED}),
@@ -186,9 +205,10 @@ CASES = [
     ("RNNSequence", ["?,4,3", "?,1,2", "?", "1,2,3", "1,2,2", "1,2"], SEQUENCE, {CELL}),
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "4,3"], {"causal": "false"}, {MASK}),
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "3,4"], {"causal": "false"}, set()),
+    ("ScaledDotProductAttention", ["1,3,2", "5,4,2", "5,4,2", "3,4"], {"causal": "false"}, {FEWER, BATCH}),
 ]
-ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, STATES, MASK, CHOSEN, RESIZED, MOVED, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED, REVERSED, UNEQUAL, SHORT, SUMS, LEVELS, IMAGE, OTHER, NO_WINDOW, REMOVED, INFERRED, TOO_LARGE}  # fmt: skip
-OPSETS = {"AvgPool": 16, "DetectionOutput": 8, "GatherND": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15, "Col2Im": 15, "RNNSequence": 5}  # fmt: skip
+ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, STATES, MASK, CHOSEN, RESIZED, MOVED, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED, REVERSED, UNEQUAL, SHORT, SUMS, LEVELS, IMAGE, OTHER, NO_WINDOW, REMOVED, INFERRED, TOO_LARGE, BEYOND_EMPTY, REPEATED, SLICED, OTHER_PADS, OTHER_SIZE, SCALAR, BEHIND, FEWER, LAST_DIM}  # fmt: skip
+OPSETS = {"AvgPool": 16, "Gather": 8, "Broadcast": 3, "SliceScatter": 15, "DetectionOutput": 8, "GatherND": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15, "Col2Im": 15, "RNNSequence": 5}  # fmt: skip
 
 
 @pytest.mark.parametrize(("type", "inputs", "attributes", "wanted"), CASES)
