@@ -37,6 +37,7 @@ _USUAL_RANK: Final = 5  # the most dims that most kernels of a plugin have a cas
 _MOST_RANK: Final = 32  # the most dims that OpenVINO stores
 _SELECTING: Final = re.compile("NonMaxSuppression|Nms|ExtractImagePatches", re.IGNORECASE)
 """Operations that select boxes, and one of which OpenVINO infers an output that is not empty where no patch fits."""
+_SHAPED: Final = ("ShapeOf", "Squeeze", "Unsqueeze")  # layers that OpenVINO replaces by a shape, or by a Reshape to it
 _SLICING: Final = ("Slice", "StridedSlice")  # OpenVINO infers no dim of 0 for them if it depends on an input
 _COUNTED: Final = ("PriorBox", "PriorBoxClustered", "NonZero")
 """Operations with as many outputs as the contents of input 0 say. OpenVINO does not infer that there are none."""
@@ -85,15 +86,19 @@ def facts(parsed: Parsed, report: Report, trace: Trace) -> Iterator[Facts]:
 
 
 class _Compiled(Trace):
-    """What the plugin infers. The reader has replaced each ShapeOf by the shape that it inferred itself."""
+    """What the plugin infers. The reader has replaced ShapeOf, Squeeze and Unsqueeze by the shapes that it inferred."""
 
     def __init__(self, read: Trace, ops: Mapping[int, Op | None]) -> None:
         self.read = read
         super().__init__(read.model, ops)
 
     def _settle(self, layer: Layer, inferred: tuple[Value, ...] | Exception) -> Sequence[Value]:
-        known = self.read.values.get((layer.id, 0)) if layer.type == "ShapeOf" else None
-        return super()._settle(layer, inferred) if known is None else [known]
+        known = self.read.values.get((layer.id, 0)) if layer.type in _SHAPED else None
+        if known is None or not known.shape.is_static or isinstance(inferred, Exception):
+            return super()._settle(layer, inferred)
+        if layer.type != "ShapeOf" and _size(inferred[0].shape) not in (None, _size(known.shape)):
+            self.refused[layer.id] = ValueError("the shape that the reader inferred has another size")
+        return [known]
 
 
 def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], body: str) -> Iterator[Facts]:

@@ -133,9 +133,9 @@ def _channels(model: Model, reader: Layer, read: Layer, values: Values) -> int:
     shapes = [value.shape.static or () for value in others if value.exact is not None]
     if not shapes or len(shapes) < len(others):
         return 0
-    if reader.type == _SUM:
-        return math.prod(shapes[0])
-    return shapes[0][1] if len(shapes[0]) >= _IMAGE and shapes[0][1] == math.prod(shapes[0]) else 0
+    shape, count = shapes[0], math.prod(shapes[0])
+    is_by_channel = reader.type == _SUM or (len(shape) >= _IMAGE and shape[1:2] == (count,))
+    return count if is_by_channel else 0
 
 
 def of_constants(model: Model, outer: Layer, fed: Container[int]) -> Iterator[str]:

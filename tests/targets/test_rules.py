@@ -322,7 +322,7 @@ def test_the_plugin_keeps_the_shapes_that_the_reader_inferred(tmp_path: Path) ->
     ],
 )
 def test_facts_about_outputs_and_neighbours(
-    tmp_path: Path, type: str, inputs: list[str | list[int]], attributes: dict[str, str], sentence: str, holds: bool
+    tmp_path: Path, type: str, inputs: list[str | list[int]], attributes: dict[str, Any], sentence: str, holds: bool
 ) -> None:
     """Up to 2023.2, the plugin refuses an empty output unless OpenVINO computes it, or does not know that it is empty."""
     net = Net()
