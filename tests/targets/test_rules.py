@@ -294,15 +294,17 @@ def test_what_a_missing_attribute_counts_as(
     assert found.blocks is blocks
 
 
-def test_the_plugin_keeps_the_shapes_that_the_reader_inferred(tmp_path: Path) -> None:
+@pytest.mark.parametrize("type", ["Reshape", "Unsqueeze"])
+def test_the_plugin_keeps_the_shapes_that_the_reader_inferred(tmp_path: Path, type: str) -> None:
     """The reader takes the first Interpolate for one without pads, and replaces ShapeOf. The plugin then pads."""
-    net = Net()
-    sizes = net.const("i64", "1", bytes([1, *[0] * 7]))
+    net, one = Net(), bytes([1, *[0] * 7])
     y = net.add(
-        "Interpolate", [net.parameter("f32", "4,3"), sizes], [("FP32", "4,3")], axes="1", mode="nearest", pads_end="2,0"
-    )
-    shape = net.add("ShapeOf", [y], [("I64", "2")])
-    net.result(net.add("Reshape", [y, shape], [("FP32", "...")], name="y", special_zero="false"))
+        "Interpolate", [net.parameter("f32", "4,3"), net.const("i64", "1", one)], [("FP32", "4,3")], axes="1",
+        mode="nearest", pads_end="2,0",
+    )  # fmt: skip
+    shape = net.add("ShapeOf", [y], [("I64", "2")]) if type == "Reshape" else net.const("i64", "1", one)
+    attributes = {"special_zero": "false"} if type == "Reshape" else {}
+    net.result(net.add(type, [y, shape], [("FP32", "...")], name="y", **attributes))
     assert _facts(net.save(tmp_path))["y"].blocks
 
 
