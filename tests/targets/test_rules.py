@@ -303,7 +303,7 @@ def test_the_plugin_keeps_the_shapes_that_the_reader_inferred(tmp_path: Path, ty
         mode="nearest", pads_end="2,0",
     )  # fmt: skip
     shape = net.add("ShapeOf", [y], [("I64", "2")]) if type == "Reshape" else net.const("i64", "1", one)
-    attributes = {"special_zero": "false"} if type == "Reshape" else {}
+    attributes: dict[str, Any] = {"special_zero": "false"} if type == "Reshape" else {}
     net.result(net.add(type, [y, shape], [("FP32", "...")], name="y", **attributes))
     assert _facts(net.save(tmp_path))["y"].blocks
 
