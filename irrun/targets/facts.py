@@ -38,9 +38,9 @@ _MOST_RANK: Final = 32  # the most dims that OpenVINO stores
 _SELECTING: Final = re.compile("NonMaxSuppression|Nms|ExtractImagePatches", re.IGNORECASE)
 """Operations that select boxes, and one of which OpenVINO infers an output that is not empty where no patch fits."""
 _SHAPED: Final = ("ShapeOf", "Squeeze", "Unsqueeze")  # layers that OpenVINO replaces by a shape, or by a Reshape to it
-_SLICING: Final = ("Slice", "StridedSlice")  # OpenVINO infers no dim of 0 for them if it depends on an input
+_SLICING: Final = ("Slice", "StridedSlice")  # if a number is an input, OpenVINO does not infer that nothing is left
 _COUNTED: Final = ("PriorBox", "PriorBoxClustered", "NonZero")
-"""Operations with as many outputs as the contents of input 0 say. OpenVINO does not infer that there are none."""
+"""The contents of input 0 say how much these operations return. OpenVINO does not infer that it is nothing."""
 _INFERRED: Final = ("IR301", "IR302", "IR403")  # errors that inference finds again, if the file still has them
 _SHORT: Final = 512
 """Bytes of a file from which on every release recognises it. Readers up to 2024.4 look for the end of shorter ones."""
@@ -108,10 +108,8 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
     compressed = weights.compressed(model, fed)
     selected = graph.behind(model, [id for id, layer in model.layers.items() if _SELECTING.search(layer.type)])
     selected -= {layer.id for layer in model.results}  # readers of 2022 refuse an empty one before the plugin sees it
-    counted = [id for id, layer in model.layers.items() if layer.type in _COUNTED]
-    counted = [id for id in counted if any(feed is not None and feed[0] in fed for feed in model.feeds[id][:1])]
-    counted += [id for id, layer in model.layers.items() if _is_open(trace, layer)]
-    selected |= graph.behind(model, counted).union(counted)
+    is_open = [id for id, layer in model.layers.items() if _is_open(trace, layer, fed)]
+    selected |= graph.behind(model, is_open).union(is_open)
     for layer in graph.reached(model):
         op, refused = trace.ops[layer.id], trace.refused.get(layer.id)
         cls = type(op) if op is not None else declaration(layer)
@@ -135,8 +133,10 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
             yield from _of_layers(inner, errors, layer.type)
 
 
-def _is_open(trace: Trace, layer: Layer) -> bool:
-    """Return whether a layer selects from inputs of an unknown shape, or slices along unknown numbers."""
+def _is_open(trace: Trace, layer: Layer, fed: Container[int]) -> bool:
+    """Return whether OpenVINO cannot infer that a layer returns nothing: it counts, selects or slices unknown data."""
+    if layer.type in _COUNTED:
+        return any(feed is not None and feed[0] in fed for feed in trace.model.feeds[layer.id][:1])
     inputs = [trace.values.get(feed) for feed in trace.model.feeds[layer.id] if feed is not None]
     if layer.type in _SLICING:
         return any(value is None or value.exact is None for value in inputs[1:])

@@ -29,7 +29,7 @@ _SINK: Final = 5  # the position of the sink among the inputs of an attention
 _IMAGE: Final = 4  # the dims of images
 _SUM: Final = "BatchNormInference"  # a product and a sum with constants
 _KEPT: Final = (
-    *("BatchNormInference", "Concat", "Convert", "FakeQuantize", "Negative"),
+    *(_SUM, "Concat", "Convert", "FakeQuantize", "Negative"),
     *("ReLU", "Reshape", "Squeeze", "Subtract", "Transpose"),
 )
 """Layers that compute in f64 between an input of the model and a FakeQuantize, as sums and products with a constant."""
@@ -134,8 +134,8 @@ def _channels(model: Model, reader: Layer, read: Layer, values: Values) -> int:
     if not shapes or len(shapes) < len(others):
         return 0
     shape, count = shapes[0], math.prod(shapes[0])
-    is_by_channel = reader.type == _SUM or (len(shape) >= _IMAGE and shape[1:2] == (count,))
-    return count if is_by_channel else 0
+    is_scale = reader.type == _SUM or (len(shape) >= _IMAGE and shape[1:2] == (count,))
+    return count if is_scale else 0
 
 
 def of_constants(model: Model, outer: Layer, fed: Container[int]) -> Iterator[str]:

@@ -145,14 +145,14 @@ def _of_keys(_: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 
 def _of_convolution(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    """Yield whether pads that do not count, as those of same_upper, are not those of each spatial axis."""
+    """Yield whether auto_pad replaces the pads, which are neither empty nor one for each spatial axis."""
     dims, counts = dims_of(values[0]), {len(getattr(op, name)) for name in ("pads_begin", "pads_end")}
     if dims and getattr(op, "auto_pad", "explicit") != "explicit" and counts - {0, len(dims) - SPATIAL}:
-        yield "its pads are not those of each spatial axis"
+        yield "its unused pads are neither empty nor one for each spatial axis"
 
 
 def _of_slice(_: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    """Yield whether the process ends, because a number of a slice is no constant. Axes of i32 may be none either."""
+    """Yield whether a number of the slice is an input: the process ends. Axes may be an input if they are i32."""
     axes, data = values[5], dims_of(values[0]) or ()
     if axes is None or len(data) <= SPATIAL:
         return
