@@ -131,6 +131,18 @@ def _of_layers(trace: Trace, errors: Mapping[str | None, Sequence[Diagnostic]], 
         yield Facts(model, layer, _names(layer, cls), frozenset(sentences), blocks)
         for inner in trace.bodies(layer.id).values():
             yield from _of_layers(inner, errors, layer.type)
+            yield from _of_body(inner, layer.type)
+
+
+def _of_body(body: Trace, type: str) -> Iterator[Facts]:
+    """Yield the layers of a body that break a rule if its Parameters alone say what enters it.
+
+    OpenVINO reads a body before it makes the layer of this ``type`` around it.
+    """
+    alone = Trace(body.model, body.ops)
+    refused = alone.refused.keys() - body.refused.keys()
+    if refused:
+        yield from (of for of in _of_layers(alone, {}, type) if of.layer and of.layer.id in refused)
 
 
 def _is_open(trace: Trace, layer: Layer, fed: Container[int]) -> bool:
@@ -225,7 +237,7 @@ def _of_feeds(
             yield f"input {position} is {'not ' if feed[0] in fed else ''}constant"
             if feed[0] in fed and (feed not in values or values[feed].exact is None):
                 yield f"input {position} has unknown contents"
-            if model.layers[feed[0]].type == "Parameter":
+            if graph.origin(model, feed[0], values).type == "Parameter":
                 yield f"input {position} is a Parameter"
             if len(model.layers[feed[0]].outputs) > 1:
                 yield f"input {position} is of a layer with several outputs"
@@ -258,6 +270,8 @@ def _of_neighbours(model: Model, layer: Layer, op: Op | None, values: Values, fe
     yield from graph.of_constants(model, layer, fed)
     if graph.quantizes_f64(model, layer, fed, values):
         yield "it computes in f64"
+    if graph.quantizes_kernel(model, layer):
+        yield "it ends the kernel of the layer before it"
     if layer.type == "GroupNormalization" and graph.joins_another(model, layer):
         yield "what reads it is joined with a layer of one input"
     if graph.widens_product(model, layer, fed, values):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Final
 
@@ -18,7 +19,9 @@ __all__ = [
     "of_constants",
     "of_scales",
     "of_variable",
+    "origin",
     "quantizes_f64",
+    "quantizes_kernel",
     "reached",
     "widens_product",
 ]
@@ -33,6 +36,8 @@ _KEPT: Final = (
     *("ReLU", "Reshape", "Squeeze", "Subtract", "Transpose"),
 )
 """Layers that compute in f64 between an input of the model and a FakeQuantize, as sums and products with a constant."""
+_QUANTIZING: Final = re.compile("Reduce|MatMul|MVN|NormalizeL2|AvgPool|Interpolate|(Group)?Convolution")
+"""Layers whose kernels end with a FakeQuantize that alone reads them."""
 _IN_BF16: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "Interpolate")
 """Layers that OpenVINO computes in bf16 even near an output, where it has f32 otherwise."""
 
@@ -81,6 +86,14 @@ def behind(model: Model, starts: Iterable[int], ends: Container[int] = ()) -> se
                 reached.add(id)
                 waiting.append(id)
     return reached
+
+
+def origin(model: Model, id: int, values: Values) -> Layer:
+    """Return a layer, or the one in front of the Converts that it ends, as far as they change no type."""
+    layer, feed = model.layers[id], next(iter(model.feeds[id]), None)
+    if layer.type != "Convert" or feed is None or feed not in values or (id, 0) not in values:
+        return layer
+    return origin(model, feed[0], values) if values[feed].type == values[id, 0].type else layer
 
 
 def follower(model: Model, id: int) -> str:
@@ -184,6 +197,14 @@ def quantizes_f64(model: Model, layer: Layer, fed: Container[int], values: Value
         layer = model.layers[feed[0]]
     read = values.get((layer.id, 0))
     return layer.type == "Parameter" and read is not None and read.type.name == "f64"
+
+
+def quantizes_kernel(model: Model, layer: Layer) -> bool:
+    """Return whether a FakeQuantize is the end of the kernel of the layer before it."""
+    feed = next(iter(model.feeds[layer.id]), None)
+    if layer.type != "FakeQuantize" or feed is None or _only_reader(model, feed[0]) is None:
+        return False
+    return _QUANTIZING.match(model.layers[feed[0]].type) is not None
 
 
 def widens_product(model: Model, sum: Layer, fed: Container[int], values: Values) -> bool:

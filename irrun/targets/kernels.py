@@ -27,6 +27,7 @@ __all__ = [
 
 _BYTE: Final = 8  # bits
 SPATIAL: Final = 2  # the first spatial axis of an image
+_TOO_FEW: Final = (0, 1)  # levels for which the plugin has no kernel
 _RANGES: Final = 4  # the inputs of FakeQuantize behind its data
 _VOLUME: Final = 5  # the most dims that the plugin resizes: batch, channels, depth, height and width
 _WINDOW: Final = 15  # the fewest rows and columns for which the fast kernel of depthwise convolution fails
@@ -62,7 +63,12 @@ def of_output_shape(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 
 def of_ranges(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    """Yield which kernel FakeQuantize needs if its ranges are constant, and whether one has more dims than the data."""
+    """Yield which kernel FakeQuantize needs if its ranges are constant, and whether one has more dims than the data.
+
+    Negative levels are a huge number, as OpenVINO reads them.
+    """
+    if getattr(op, "levels", 2) in _TOO_FEW:
+        yield "it has fewer than 2 levels"
     dims = dims_of(values[0])
     exact = [value.exact for value in values[1:5] if value is not None and value.exact is not None]
     if dims and any(of.ndim > len(dims) for of in exact):
@@ -77,19 +83,24 @@ def _of_constant_ranges(op: Op, dims: Sequence[Dim], exact: Sequence[np.ndarray]
     There is none for axis 2, and for bits of 0 and 1 only that of images.
     """
     low, high, *outputs = exact
+    levels = getattr(op, "levels", 2)
     axes = [[len(dims) - of.ndim + at for at, size in enumerate(of.shape) if size > 1] for of in exact]
     of_inputs = [axis for of in axes[:2] for axis in of]
     is_simple = len(dims) > 1 and all(len(of) <= 1 for of in axes[:2]) and {*of_inputs} <= {1, 2}
+    empty = {at - of.ndim + len(dims) for of in exact for at, size in enumerate(of.shape) if size == 0}
+    if empty:
+        if is_simple and (1 in of_inputs if levels == 2 else empty & {0, 1}):
+            yield "a constant range is empty"
+        return
     if is_simple and of_inputs[-1:] == [2] and axes[2] != [1]:
         yield "the range of its input varies along axis 2 alone"
     with suppress(ValueError, TypeError):  # ranges that do not broadcast, or are strings
-        if getattr(op, "levels", 2) != 2:
-            if None not in [dim.value for dim in dims] and np.any(low > high):
-                yield "the range of its input is reversed"
-        elif is_simple and of_inputs[-1:] != [2]:
-            is_binary = not np.any(low != high) and all(np.isin(of, (0, 1)).all() for of in outputs)
+        if levels != 2 and None not in [dim.value for dim in dims] and np.any(low > high):
+            yield "the range of its input is reversed"
+        if levels in (*_TOO_FEW, 2) and is_simple and of_inputs[-1:] != [2]:
+            is_binary = levels == 2 and not np.any(low != high) and all(np.isin(of, (0, 1)).all() for of in outputs)
             rank = "an image" if len(dims) == _VOLUME - 1 else "another rank"
-            yield f"it makes bits of {rank}" if is_binary else "it has two levels that are no bits"
+            yield f"it makes bits of {rank}" if is_binary else "it has at most two levels, and they are no bits"
 
 
 def of_norm(op: Op, values: Sequence[Value | None]) -> Iterator[str]:

@@ -24,6 +24,7 @@ _SLOW: Final = ("Sigmoid", "Tanh")  # behind them, another kernel computes a dep
 _MAX_COMPARED: Final = 4  # the most inputs of a layer, and the most dims of each, that are compared with each other
 _MOST_CELLS: Final = 1 << 31  # the most cells of an image for which memory may hold the boxes
 _WRAP: Final = 1 << 64  # OpenVINO counts blocks without a sign: below 0, the largest number follows
+_DELTA_RANKS: Final = [4, 4, 4, 4, 3, 3]  # the dims of queries, keys, values, states, gates and betas
 _REDUCTIONS: Final = ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
 _PLACED: Final = {"Select": ((1, 0), (1, 2)), "FakeQuantize": ((0, 1), (0, 2), (0, 3), (0, 4))}
 """The inputs whose dims pdpd broadcasting places among those of another, behind the other; usually of two inputs."""
@@ -138,15 +139,39 @@ def _of_gather(_: Op, values: Sequence[Value | None]) -> Iterator[str]:
         yield "an index lies outside of an empty input"
 
 
-def _of_keys(_: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    keys = dims_of(values[1])
-    if keys and keys[-1].value == 0:
+def _of_elements(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield whether GatherElements has indices of another length than its data along an axis other than its own."""
+    data, indices, axis = dims_of(values[0]) or (), dims_of(values[1]) or (), int(getattr(op, "axis", 0))
+    beside = [at for at in range(len(data)) if at != axis % max(len(data), 1)]
+    if len(data) == len(indices) and any(differ(data[at], indices[at]) for at in beside):
+        yield "its indices differ in length from its data"
+
+
+def _of_delta(_: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    """Yield in what the inputs of GatedDeltaNet disagree that readers compare, and whether its keys are empty."""
+    all_dims: list[Sequence[Dim]] = [dims_of(value) or () for value in values[: len(_DELTA_RANKS)]]
+    if [*map(len, all_dims)] != _DELTA_RANKS:
+        return
+    (query, key, data, state), heads = all_dims[:4], [dims[2] for dims in all_dims[4:]]
+    pairs = [(query[2], key[2]), (query[3], key[3]), (state[2], key[3]), (state[3], data[3])]
+    pairs += [(data[2], of) for of in (*heads, state[1])]
+    if any(differ(*pair) for pair in pairs):
+        yield "its heads or their sizes differ"
+    if query[2].value is not None and data[2].value is not None and data[2].value % max(query[2].value, 1):
+        yield "its values have no multiple of the heads of its queries"
+    if key[3].value == 0:
         yield "its keys have no numbers"
 
 
 def _of_convolution(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    """Yield whether auto_pad replaces the pads, which are neither empty nor one for each spatial axis."""
+    """Yield what releases make of pads that auto_pad replaces: they check their number, and write them down.
+
+    An axis of 0 has too few of them for its window then.
+    """
     dims, counts = dims_of(values[0]), {len(getattr(op, name)) for name in ("pads_begin", "pads_end")}
+    windows = zip((dims or ())[SPATIAL:], (dims_of(values[1]) or ())[-len(dims or ()) + SPATIAL :])
+    if getattr(op, "auto_pad", "").startswith("same") and any(a.value == 0 and b.lo > 1 for a, b in windows):
+        yield "auto_pad pads an axis of 0"
     if dims and getattr(op, "auto_pad", "explicit") != "explicit" and counts - {0, len(dims) - SPATIAL}:
         yield "its unused pads are neither empty nor one for each spatial axis"
 
@@ -349,7 +374,8 @@ _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[s
     "Broadcast": _of_broadcast,
     "Convolution": _of_convolution,
     "Gather": _of_gather,
-    "GatedDeltaNet": _of_keys,
+    "GatherElements": _of_elements,
+    "GatedDeltaNet": _of_delta,
     "SliceScatter": _of_slice,
     "Squeeze": _of_squeeze,
     "Reshape": _of_reshape,

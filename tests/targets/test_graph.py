@@ -208,8 +208,8 @@ def _gelu(divided: Callable[..., Any], last: Callable[..., Any]) -> Any:
     return last(x, half)
 
 
-def _quantized(x: Any, levels: int = 256) -> Any:
-    return b.FakeQuantize(x, *[b.constant(np.ones((), "f8"))] * 4, levels=levels, name="layer")
+def _quantized(x: Any, levels: int = 256, type: str = "f8") -> Any:
+    return b.FakeQuantize(x, *[b.constant(np.ones((), type))] * 4, levels=levels, name="layer")
 
 
 def _f64() -> Any:
@@ -245,6 +245,7 @@ RANKS, NORMAL = "it ends an attention whose inputs differ in rank", "a Subtract 
 ONCE = "a constant scales it before a convolution"
 SCALED, IN_F64 = "constants scale its channels", "it computes in f64"
 UNARY = "what reads it is joined with a layer of one input"
+IN_KERNEL = "it ends the kernel of the layer before it"
 NARROW = "several layers read the Subtract that decompresses its weights of few bits"
 
 
@@ -274,6 +275,9 @@ NARROW = "several layers read the Subtract that decompresses its weights of few 
         (lambda: _quantized(b.Relu(b.Exp(_f64()))), IN_F64, False),
         (lambda: _quantized(_f64(), levels=2), IN_F64, False),
         (lambda: _quantized(b.Convert(b.parameter([4], name="x"), destination_type="f64")), IN_F64, False),
+        (lambda: _quantized(_product("product"), type="f4"), IN_KERNEL, True),
+        (lambda: _quantized(b.Relu(_product("product")), type="f4"), IN_KERNEL, False),
+        (lambda: {"x": (x := _product("product")), "y": _quantized(x, type="f4")}, IN_KERNEL, False),
         (lambda: b.Add(b.Add(b.parameter([4], name="x"), _ones(4)), _ones(4), name="layer"), ADDED, True),
         (lambda: b.Add(b.Multiply(b.parameter([4], name="x"), _ones(4)), _ones(4), name="layer"), ADDED, False),
         (lambda: _multiplied(b.Add, b.parameter([4], name="y")), SUMMED_UP, False),
@@ -307,8 +311,8 @@ def test_sentences_about_several_layers(tmp_path: Path, made: Callable[[], Any],
     assert (sentence in sentences(tmp_path / "model.xml")) is holds
 
 
-def _product() -> Any:
-    return b.MatMul(b.parameter([2, 3, 5, 4], name="x"), _ones(4, 4), name="layer")
+def _product(name: str = "layer") -> Any:
+    return b.MatMul(b.parameter([2, 3, 5, 4], name="x"), _ones(4, 4), name=name)
 
 
 def _scaled_and_read() -> Any:

@@ -49,11 +49,13 @@ GROUP, IDLE = "it has one group of several channels", "its equation changes noth
 ELLIPSIS = "a subscript has an ellipsis"
 
 BLOCKS, CHANNELS = "its data has another number of blocks than it counts", "it has several channels"
-REVERSED, LEVELS = "the range of its input is reversed", "it has two levels that are no bits"
+REVERSED, LEVELS = "the range of its input is reversed", "it has at most two levels, and they are no bits"
 IMAGE, OTHER = "it makes bits of an image", "it makes bits of another rank"
 BEYOND_EMPTY, REPEATED = "an index lies outside of an empty input", "it repeats an empty input"
 SLICED = "it slices data of more than 2 dims, not by constants alone"
 OTHER_PADS = "its unused pads are neither empty nor one for each spatial axis"
+WRITTEN, EMPTY_RANGE = "auto_pad pads an axis of 0", "a constant range is empty"
+FEW, OTHER_INDICES = "it has fewer than 2 levels", "its indices differ in length from its data"
 OTHER_SIZE = "hidden_size is not the length of its state"
 SCALAR, BEHIND = "axis places a scalar at axis 1", "axis places a scalar behind axis 1"
 FEWER, LAST_DIM = "its queries have fewer batches than its keys", "axis places a scalar behind the last dim"
@@ -99,6 +101,11 @@ CASES = [
     ("SliceScatter", ["3,4", "3,1", [0], [1], "1", [1]], {}, set()),
     ("Convolution", ["1,1,8,8", "1,1,3,3"], {**CONVOLVE, "auto_pad": "valid", "pads_begin": "0"}, {OTHER_PADS}),
     ("Convolution", ["1,1,8,8", "1,1,3,3"], {**CONVOLVE, "auto_pad": "valid"}, set()),
+    ("Convolution", ["1,1,8,0", "1,1,3,3"], {**CONVOLVE, "auto_pad": "same_lower"}, {WRITTEN}),
+    ("Convolution", ["1,1,8,0", "1,1,3,1"], {**CONVOLVE, "auto_pad": "same_lower"}, set()),
+    ("Convolution", ["0,1,8,8", "1,1,3,3"], {**CONVOLVE, "auto_pad": "same_lower"}, set()),
+    ("GatherElements", ["2,3", "2,4"], {"axis": "0"}, {OTHER_INDICES}),
+    ("GatherElements", ["2,3", "2,4"], {"axis": "-1"}, set()),
     ("Equal", ["2,3", ""], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {SCALAR, PLACED, ALIGNED}),
     ("Equal", ["2,3", ""], {**PDPD, "auto_broadcast.auto_broadcast_axis": "2"}, {BEHIND, LAST_DIM, PLACED}),
     ("Reshape", ["4,?", [2, 0, -1]], {"special_zero": "false"}, {INFERRED}),
@@ -125,6 +132,12 @@ CASES = [
     ("FakeQuantize", ["2,2", [1, 2], [1, 2], [0], [2]], {"levels": "2"}, {LEVELS, MIXED}),
     ("FakeQuantize", ["2,2", [1, 2], [1, 2], [0], [1]], {"levels": "2"}, {OTHER, MIXED}),
     ("FakeQuantize", ["1,2,4,4", [1], [1], [0], [1]], {"levels": "2"}, {IMAGE, MIXED}),
+    ("FakeQuantize", ["2,2", [1], [1], [0], [1]], {"levels": "1"}, {FEW, LEVELS, MIXED}),
+    ("FakeQuantize", ["2,2", [1], [0], [0], [1]], {}, {FEW, REVERSED, LEVELS, MIXED}),
+    ("FakeQuantize", ["2,2", [1], [0], [0], [1]], {"levels": "-1"}, {REVERSED, MIXED}),
+    ("FakeQuantize", ["2,0", [0], [1], [], [1]], {"levels": "3"}, {EMPTY_RANGE, MIXED}),
+    ("FakeQuantize", ["2,0", [0], [1], [], [1]], {"levels": "2"}, {MIXED}),
+    ("FakeQuantize", ["2,3,0", [0], [1], [], [1]], {"levels": "3"}, {MIXED}),
     ("ConvolutionBackpropData", ["1,1,?,8", "1,1,3,3", [1, 9]], DECONVOLVE, {NO_WINDOW}),
     ("ConvolutionBackpropData", ["1,1,?,8", "1,1,3,3", [2, 9]], DECONVOLVE, set()),
     ("ConvolutionBackpropData", ["1,1,?,8", "1,1,3,3", [2, 9]], {**DECONVOLVE, "strides": "2,2"}, {NO_WINDOW}),
@@ -208,8 +221,8 @@ CASES = [
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "3,4"], {"causal": "false"}, set()),
     ("ScaledDotProductAttention", ["1,3,2", "5,4,2", "5,4,2", "3,4"], {"causal": "false"}, {FEWER, BATCH}),
 ]
-ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, STATES, MASK, CHOSEN, RESIZED, MOVED, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED, REVERSED, UNEQUAL, SHORT, SUMS, LEVELS, IMAGE, OTHER, NO_WINDOW, REMOVED, INFERRED, TOO_LARGE, BEYOND_EMPTY, REPEATED, SLICED, OTHER_PADS, OTHER_SIZE, SCALAR, BEHIND, FEWER, LAST_DIM}  # fmt: skip
-OPSETS = {"AvgPool": 16, "Gather": 8, "Broadcast": 3, "SliceScatter": 15, "DetectionOutput": 8, "GatherND": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15, "Col2Im": 15, "RNNSequence": 5}  # fmt: skip
+ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, STATES, MASK, CHOSEN, RESIZED, MOVED, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED, REVERSED, UNEQUAL, SHORT, SUMS, LEVELS, IMAGE, OTHER, NO_WINDOW, REMOVED, INFERRED, TOO_LARGE, BEYOND_EMPTY, REPEATED, SLICED, OTHER_PADS, OTHER_SIZE, SCALAR, BEHIND, FEWER, LAST_DIM, WRITTEN, EMPTY_RANGE, FEW, OTHER_INDICES}  # fmt: skip
+OPSETS = {"AvgPool": 16, "GatherElements": 6, "Gather": 8, "Broadcast": 3, "SliceScatter": 15, "DetectionOutput": 8, "GatherND": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15, "Col2Im": 15, "RNNSequence": 5}  # fmt: skip
 
 
 @pytest.mark.parametrize(("type", "inputs", "attributes", "wanted"), CASES)
@@ -225,6 +238,29 @@ def test_relations(
     opset = f"opset{OPSETS.get(type, 1)}"
     net.result(net.add(type, feeds, [("FP32", "...")], name="layer", opset=opset, **attributes))
     assert sentences(net.save(tmp_path)) & ASKED == wanted
+
+
+@pytest.mark.parametrize(
+    ("at", "shape", "wanted"),
+    [
+        *((0, "2,3,2,4", set()), (0, "2,3,1,4", {"heads"}), (0, "?,?,?,?", set()), (0, "2,2,4", set())),
+        *((1, "2,3,2,5", {"heads"}), (1, "2,3,2,0", {"heads", "keys"}), (2, "2,3,4,6", {"heads"})),
+        *((2, "2,3,3,5", {"heads", "values"}), (3, "2,4,4,?", set()), (3, "2,1,4,5", {"heads"})),
+        *((4, "2,3,3", {"heads"}), (5, "2,3,3", {"heads"}), (5, "1,1,4", set())),
+    ],
+)
+def test_what_readers_compare_in_a_delta_rule(tmp_path: Path, at: int, shape: str, wanted: set[str]) -> None:
+    """Two heads of 4 numbers for queries and keys, four of 5 for values: one input differs."""
+    shapes = ["2,3,2,4", "2,3,2,4", "2,3,4,5", "2,4,4,5", "2,3,4", "2,3,4"]
+    net = Net()
+    feeds = [net.parameter("f32", shape if n == at else usual) for n, usual in enumerate(shapes)]
+    net.result(net.add("GatedDeltaNet", feeds, [("FP32", "...")] * 2, name="layer", opset="extension"))
+    asked = {
+        "heads": "its heads or their sizes differ", "keys": "its keys have no numbers",
+        "values": "its values have no multiple of the heads of its queries",
+    }  # fmt: skip
+    found = sentences(net.save(tmp_path))
+    assert {name for name, sentence in asked.items() if sentence in found} == wanted
 
 
 def test_integers_of_one_channel(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import irrun
+import irrun.build as b
 from irrun.api import load
 from irrun.checking.checker import examine
 from irrun.targets import RELEASES
@@ -360,6 +361,30 @@ def test_facts_about_where_inputs_are_from(tmp_path: Path) -> None:
     net.result(net.add("Concat", [halves, halves], [("FP32", "4")], name="y", axis="0"))
     found = _facts(net.save(tmp_path))["y"].sentences
     assert {"input 0 is of a layer with several outputs", "two inputs are one value"} <= found
+
+
+@pytest.mark.parametrize(("type", "is_input"), [("f32", True), ("f64", False)])
+def test_a_parameter_behind_a_convert_that_changes_nothing(tmp_path: Path, type: str, *, is_input: bool) -> None:
+    net = Net()
+    x = net.parameter("f32", "2,0")
+    for _ in range(2):
+        x = net.add("Convert", [x], [("...", "2,0")], destination_type=type)
+    net.result(net.add("ReLU", [x], [("...", "2,0")], name="y"))
+    found = _facts(net.save(tmp_path))["y"].sentences
+    assert ("input 0 is a Parameter" in found) is is_input
+
+
+def test_a_body_is_read_before_the_layer_around_it(tmp_path: Path) -> None:
+    """A Parameter of a body has another type than what enters it: readers make its layers with this type."""
+    x = b.parameter([2], name="x")
+    chosen = b.If(b.parameter([], bool, name="at"), x, then=lambda a: b.Gelu(a, name="y"), otherwise=lambda a: a)
+    irrun.save_model(b.model({"z": chosen}), path := tmp_path / "model.xml")
+    assert not _facts(path)["y"].blocks
+    body = path.read_text().index("<then_body>")
+    text = path.read_text()[body:].replace('element_type="f32"', 'element_type="boolean"', 1)
+    path.write_text(path.read_text()[:body] + text)
+    assert _facts(path)["y"].blocks
+    assert "an input is boolean" in _facts(path)["y"].sentences
 
 
 def test_a_rule_may_be_about_processors_without_avx512(tmp_path: Path) -> None:

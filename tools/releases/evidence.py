@@ -40,9 +40,12 @@ def chance(explained: np.ndarray, against: np.ndarray) -> int:
 
 
 def least(quality: float, chance: int, *, blocks: bool) -> int:
-    """Return how many models a rule needs: more if its sentences say little, or if most layers are refused."""
+    """Return how many models a rule needs: more if its sentences say little, or if most layers are refused.
+
+    With ``blocks``, it excuses an error: of the excuses that two models taught, most were wrong for the next one.
+    """
     if quality > 0.85:
-        return 2
+        return 3 if blocks else 2
     needed = 3 if quality > 0.7 else 6 if quality > 0.5 else 8
     return needed if blocks else max(needed, chance)
 

@@ -21,6 +21,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # OpenVINO prints to standard output
     core = Core()
+    core.get_property("CPU", "FULL_DEVICE_NAME")  # loads the plugin, without which no internal operation is read
     for line in sys.stdin:
         stage = "read"
         try:
