@@ -139,6 +139,12 @@ def _of_gather(_: Op, values: Sequence[Value | None]) -> Iterator[str]:
         yield "an index lies outside of an empty input"
 
 
+def _of_pads(_: Op, values: Sequence[Value | None]) -> Iterator[str]:
+    data, *pads = (dims_of(value) for value in values[:3])
+    if data is not None and any(of and (of[0].value or 0) > len(data) for of in pads):
+        yield "it has more pads than axes"
+
+
 def _of_elements(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     """Yield whether GatherElements has indices of another length than its data along an axis other than its own."""
     data, indices, axis = dims_of(values[0]) or (), dims_of(values[1]) or (), int(getattr(op, "axis", 0))
@@ -374,6 +380,7 @@ _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[s
     "Broadcast": _of_broadcast,
     "Convolution": _of_convolution,
     "Gather": _of_gather,
+    "Pad": _of_pads,
     "GatherElements": _of_elements,
     "GatedDeltaNet": _of_delta,
     "SliceScatter": _of_slice,

@@ -55,6 +55,7 @@ BEYOND_EMPTY, REPEATED = "an index lies outside of an empty input", "it repeats 
 SLICED = "it slices data of more than 2 dims, not by constants alone"
 OTHER_PADS = "its unused pads are neither empty nor one for each spatial axis"
 WRITTEN, EMPTY_RANGE = "auto_pad pads an axis of 0", "a constant range is empty"
+PADS = "it has more pads than axes"
 FEW, OTHER_INDICES = "it has fewer than 2 levels", "its indices differ in length from its data"
 OTHER_SIZE = "hidden_size is not the length of its state"
 SCALAR, BEHIND = "axis places a scalar at axis 1", "axis places a scalar behind axis 1"
@@ -104,6 +105,9 @@ CASES = [
     ("Convolution", ["1,1,8,0", "1,1,3,3"], {**CONVOLVE, "auto_pad": "same_lower"}, {WRITTEN}),
     ("Convolution", ["1,1,8,0", "1,1,3,1"], {**CONVOLVE, "auto_pad": "same_lower"}, set()),
     ("Convolution", ["0,1,8,8", "1,1,3,3"], {**CONVOLVE, "auto_pad": "same_lower"}, set()),
+    ("Pad", ["2,3", "3", [1]], {"pad_mode": "constant"}, {PADS}),
+    ("Pad", ["?,3", [1, 1], "3"], {"pad_mode": "constant"}, {PADS}),
+    ("Pad", ["2,3", "?", [1]], {"pad_mode": "constant"}, set()),
     ("GatherElements", ["2,3", "2,4"], {"axis": "0"}, {OTHER_INDICES}),
     ("GatherElements", ["2,3", "2,4"], {"axis": "-1"}, set()),
     ("Equal", ["2,3", ""], {**PDPD, "auto_broadcast.auto_broadcast_axis": "1"}, {SCALAR, PLACED, ALIGNED}),
@@ -221,7 +225,7 @@ CASES = [
     ("ScaledDotProductAttention", ["1,3,2", "1,4,2", "1,4,2", "3,4"], {"causal": "false"}, set()),
     ("ScaledDotProductAttention", ["1,3,2", "5,4,2", "5,4,2", "3,4"], {"causal": "false"}, {FEWER, BATCH}),
 ]
-ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, STATES, MASK, CHOSEN, RESIZED, MOVED, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED, REVERSED, UNEQUAL, SHORT, SUMS, LEVELS, IMAGE, OTHER, NO_WINDOW, REMOVED, INFERRED, TOO_LARGE, BEYOND_EMPTY, REPEATED, SLICED, OTHER_PADS, OTHER_SIZE, SCALAR, BEHIND, FEWER, LAST_DIM, WRITTEN, EMPTY_RANGE, FEW, OTHER_INDICES}  # fmt: skip
+ASKED = {ALIGNED, BEYOND, PLACED, LONG, LENGTHS, TWICE, BATCH, UPDATES, NORM, COLUMNS, CELL, STATES, MASK, CHOSEN, RESIZED, MOVED, WINDOW, LABELS, ETA, APART, MASKS, FRAME, KEPT, LAST, NEITHER, ALONE, WIDE, AXIS, AXES, ROWS, INNER, ELLIPSIS, IDLE, JOINED, RANGES, MIXED, GROUP, BEGINS, BLOCKS, CHANNELS, HALF, PADDED, REVERSED, UNEQUAL, SHORT, SUMS, LEVELS, IMAGE, OTHER, NO_WINDOW, REMOVED, INFERRED, TOO_LARGE, BEYOND_EMPTY, REPEATED, SLICED, OTHER_PADS, OTHER_SIZE, SCALAR, BEHIND, FEWER, LAST_DIM, WRITTEN, EMPTY_RANGE, FEW, OTHER_INDICES, PADS}  # fmt: skip
 OPSETS = {"AvgPool": 16, "GatherElements": 6, "Gather": 8, "Broadcast": 3, "SliceScatter": 15, "DetectionOutput": 8, "GatherND": 8, "GenerateProposals": 9, "Einsum": 7, "ScatterUpdate": 3, "ScatterNDUpdate": 4, "RNNCell": 1, "GRUCell": 3, "ScaledDotProductAttention": 13, "STFT": 15, "Col2Im": 15, "RNNSequence": 5}  # fmt: skip
 
 
