@@ -142,7 +142,7 @@ class _Layers:
 
     def _least(self, quality: float, size: int, *, is_sharp: bool) -> int:
         usual = least(quality, self.chance, blocks=self.blocks)
-        return min(usual, size) if is_sharp else usual
+        return min(usual, size) if is_sharp and not self.blocks else usual
 
     def _different(self, seed: int) -> list[int]:
         """Return the sentences of a layer, of those that always occur together only the most trusted."""
