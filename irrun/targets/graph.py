@@ -37,7 +37,7 @@ _KEPT: Final = (
 )
 """Layers that compute in f64 between an input of the model and a FakeQuantize, as sums and products with a constant."""
 _QUANTIZING: Final = re.compile("Reduce|MatMul|MVN|NormalizeL2|AvgPool|Interpolate|(Group)?Convolution")
-"""Layers whose kernels end with a FakeQuantize that alone reads them."""
+"""Layers whose kernels also compute a FakeQuantize, if nothing else reads the layer."""
 _IN_BF16: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "Interpolate")
 """Layers that OpenVINO computes in bf16 even near an output, where it has f32 otherwise."""
 
@@ -89,11 +89,13 @@ def behind(model: Model, starts: Iterable[int], ends: Container[int] = ()) -> se
 
 
 def origin(model: Model, id: int, values: Values) -> Layer:
-    """Return a layer, or the one in front of the Converts that it ends, as far as they change no type."""
-    layer, feed = model.layers[id], next(iter(model.feeds[id]), None)
-    if layer.type != "Convert" or feed is None or feed not in values or (id, 0) not in values:
-        return layer
-    return origin(model, feed[0], values) if values[feed].type == values[id, 0].type else layer
+    """Return a layer or, if it is a Convert that changes no type, the first layer before it that is none."""
+    while (layer := model.layers[id]).type == "Convert":
+        feed = next(iter(model.feeds[id]), None)
+        if feed is None or feed not in values or (id, 0) not in values or values[feed].type != values[id, 0].type:
+            break
+        id = feed[0]
+    return layer
 
 
 def follower(model: Model, id: int) -> str:
@@ -200,7 +202,7 @@ def quantizes_f64(model: Model, layer: Layer, fed: Container[int], values: Value
 
 
 def quantizes_kernel(model: Model, layer: Layer) -> bool:
-    """Return whether a FakeQuantize is the end of the kernel of the layer before it."""
+    """Return whether the kernel of the layer before a FakeQuantize computes both."""
     feed = next(iter(model.feeds[layer.id]), None)
     if layer.type != "FakeQuantize" or feed is None or _only_reader(model, feed[0]) is None:
         return False

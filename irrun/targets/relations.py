@@ -170,9 +170,10 @@ def _of_delta(_: Op, values: Sequence[Value | None]) -> Iterator[str]:
 
 
 def _of_convolution(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    """Yield what releases make of pads that auto_pad replaces: they check their number, and write them down.
+    """Yield whether releases refuse the pads of auto_pad, or those that auto_pad replaces because of their number.
 
-    An axis of 0 has too few of them for its window then.
+    Releases since 2023.3 compute the pads of auto_pad when they read, and check them when they compile. Those of an
+    axis of 0 are too few for a window.
     """
     dims, counts = dims_of(values[0]), {len(getattr(op, name)) for name in ("pads_begin", "pads_end")}
     windows = zip((dims or ())[SPATIAL:], (dims_of(values[1]) or ())[-len(dims or ()) + SPATIAL :])
