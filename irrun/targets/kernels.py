@@ -14,6 +14,7 @@ from irrun.types import Dim
 
 __all__ = [
     "SPATIAL",
+    "differ",
     "dims_of",
     "numbers_of",
     "of_average",
@@ -100,7 +101,7 @@ def _of_constant_ranges(op: Op, dims: Sequence[Dim], exact: Sequence[np.ndarray]
         if levels in (*_TOO_FEW, 2) and is_simple and of_inputs[-1:] != [2]:
             is_binary = levels == 2 and not np.any(low != high) and all(np.isin(of, (0, 1)).all() for of in outputs)
             rank = "an image" if len(dims) == _VOLUME - 1 else "another rank"
-            yield f"it makes bits of {rank}" if is_binary else "it has at most two levels, and they are no bits"
+            yield f"it makes bits of {rank}" if is_binary else "it has at most two levels, which are not 0 and 1"
 
 
 def of_norm(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -171,6 +172,11 @@ def of_bits(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     at_once = min(_AT_ONCE, count)
     if count > 0 and max(begin, (count - count % at_once - 1) * step + span - columns - begin + 1) > at_once:
         yield "a step of its kernel lies in the padding"
+
+
+def differ(a: Dim, b: Dim) -> bool:
+    """Return whether two dims are known and differ."""
+    return a.value is not None and b.value is not None and a.value != b.value
 
 
 def dims_of(value: Value | None) -> tuple[Dim, ...] | None:

@@ -11,11 +11,11 @@ from typing import Final
 from irrun.inference.layer import input_at
 from irrun.model import Layer
 from irrun.opdef import Op, Value
-from irrun.targets import kernels
-from irrun.targets.kernels import SPATIAL, dims_of, numbers_of
+from irrun.targets import kernels, sequences
+from irrun.targets.kernels import SPATIAL, differ, dims_of, numbers_of
 from irrun.types import Dim, ElementType
 
-__all__ = ["differ", "of_operation"]
+__all__ = ["of_operation"]
 
 _FEW_COLUMNS: Final = 5  # the fewest columns that each release multiplies without converting weights to bf16
 _FEW_ROWS: Final = 5  # the fewest rows that the plugin multiplies with compressed weights by its usual kernel
@@ -24,7 +24,6 @@ _SLOW: Final = ("Sigmoid", "Tanh")  # behind them, another kernel computes a dep
 _MAX_COMPARED: Final = 4  # the most inputs of a layer, and the most dims of each, that are compared with each other
 _MOST_CELLS: Final = 1 << 31  # the most cells of an image for which memory may hold the boxes
 _WRAP: Final = 1 << 64  # OpenVINO counts blocks without a sign: below 0, the largest number follows
-_DELTA_RANKS: Final = [4, 4, 4, 4, 3, 3]  # the dims of queries, keys, values, states, gates and betas
 _REDUCTIONS: Final = ("L1", "L2", "LogicalAnd", "LogicalOr", "Max", "Mean", "Min", "Prod", "Sum")
 _PLACED: Final = {"Select": ((1, 0), (1, 2)), "FakeQuantize": ((0, 1), (0, 2), (0, 3), (0, 4))}
 """The inputs whose dims pdpd broadcasting places among those of another, behind the other; usually of two inputs."""
@@ -54,11 +53,6 @@ def of_operation(layer: Layer, op: Op | None, inputs: Sequence[Value | None], fo
         yield from kernels.of_depthwise(op, values)
     if (of := _RELATIONS.get(layer.type)) is not None and op is not None:
         yield from of(op, values)
-
-
-def differ(a: Dim, b: Dim) -> bool:
-    """Return whether two dims are known and differ."""
-    return a.value is not None and b.value is not None and a.value != b.value
 
 
 def _mixes(op: Op, inputs: Sequence[Value | None]) -> bool:
@@ -151,22 +145,6 @@ def _of_elements(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     beside = [at for at in range(len(data)) if at != axis % max(len(data), 1)]
     if len(data) == len(indices) and any(differ(data[at], indices[at]) for at in beside):
         yield "its indices differ in length from its data"
-
-
-def _of_delta(_: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    """Yield in what the inputs of GatedDeltaNet disagree that readers compare, and whether its keys are empty."""
-    all_dims: list[Sequence[Dim]] = [dims_of(value) or () for value in values[: len(_DELTA_RANKS)]]
-    if [*map(len, all_dims)] != _DELTA_RANKS:
-        return
-    (query, key, data, state), heads = all_dims[:4], [dims[2] for dims in all_dims[4:]]
-    pairs = [(query[2], key[2]), (query[3], key[3]), (state[2], key[3]), (state[3], data[3])]
-    pairs += [(data[2], of) for of in (*heads, state[1])]
-    if any(differ(*pair) for pair in pairs):
-        yield "its heads or their sizes differ"
-    if query[2].value is not None and data[2].value is not None and data[2].value % max(query[2].value, 1):
-        yield "its values have no multiple of the heads of its queries"
-    if key[3].value == 0:
-        yield "its keys have no numbers"
 
 
 def _of_convolution(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -271,20 +249,6 @@ def _of_softmax(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
         yield "an axis behind that of its sums is longer than 1"
 
 
-def _of_cell(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    """Yield whether a recurrent layer is one for which the plugin has a primitive: the others are decomposed.
-
-    A cell without gates may have any activation.
-    """
-    names = re.sub(r"\s", "", str(getattr(op, "activations", ""))).lower()
-    is_usual = type(op).type.startswith("RNN") or names == type(op).attributes["activations"].default
-    if is_usual and not getattr(op, "clip", 0):
-        yield "it has the usual activations and does not clip"
-    data, *states = (dims[0].value if (dims := dims_of(value)) else None for value in values[: _MAX_COMPARED - 1])
-    if data is None and any(states[: 2 if type(op).type.startswith("LSTM") else 1]):
-        yield "it knows the batch of its states, but not of its data"
-
-
 def _of_product(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     dims = dims_of(values[1])
     if dims and dims[-1].value is not None and dims[-1].value < _FEW_COLUMNS:
@@ -292,19 +256,6 @@ def _of_product(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
     rows = None if values[0] is None else values[0].shape.static
     if rows is not None and math.prod(rows[:-1]) < _FEW_ROWS:
         yield f"input 0 has fewer than {_FEW_ROWS} rows"
-
-
-def _of_attention(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    query, key, mask = dims_of(values[0]), dims_of(values[1]), dims_of(values[3])
-    if not query or not key or min(len(query), len(key)) < SPATIAL:
-        return
-    if any(a.value == 1 < (b.value or 0) for a, b in zip(query[:-SPATIAL], key)):
-        yield "its queries have fewer batches than its keys"
-    if mask is None:
-        return
-    wanted = (query[-2], key[-2])
-    if len(mask) == 1 or any(map(differ, mask[-2:], wanted)):
-        yield "its mask does not end with the numbers of queries and keys"
 
 
 def _of_slicing(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
@@ -368,13 +319,6 @@ def _of_blocks(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
         yield "its data has another number of blocks than it counts"
 
 
-def _of_sequence(op: Op, values: Sequence[Value | None]) -> Iterator[str]:
-    yield from _of_cell(op, values)
-    batches = [dims[0].value for value in values[: _MAX_COMPARED - 1] if (dims := dims_of(value))]
-    if None in batches and {*batches} != {None}:
-        yield "it knows the batch of one input, but not of another"
-
-
 _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[str]]]] = {
     "PriorBox": _of_priors,
     "PriorBoxClustered": _of_priors,
@@ -383,7 +327,7 @@ _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[s
     "Gather": _of_gather,
     "Pad": _of_pads,
     "GatherElements": _of_elements,
-    "GatedDeltaNet": _of_delta,
+    "GatedDeltaNet": sequences.of_delta,
     "SliceScatter": _of_slice,
     "Squeeze": _of_squeeze,
     "Reshape": _of_reshape,
@@ -400,12 +344,12 @@ _RELATIONS: Final[Mapping[str, Callable[[Op, Sequence[Value | None]], Iterator[s
     "GroupConvolutionBackpropData": _of_deconvolution,
     "Interpolate": kernels.of_interpolation,
     "AvgPool": kernels.of_average,
-    **dict.fromkeys(("RNNCell", "GRUCell", "LSTMCell"), _of_cell),
-    **dict.fromkeys(("RNNSequence", "GRUSequence", "LSTMSequence"), _of_sequence),
+    **dict.fromkeys(("RNNCell", "GRUCell", "LSTMCell"), sequences.of_cell),
+    **dict.fromkeys(("RNNSequence", "GRUSequence", "LSTMSequence"), sequences.of_sequence),
     "Col2Im": _of_blocks,
     "BinaryConvolution": kernels.of_bits,
     "MatMul": _of_product,
-    "ScaledDotProductAttention": _of_attention,
+    "ScaledDotProductAttention": sequences.of_attention,
     "StridedSlice": _of_slicing,
     "STFT": _of_frames,
     **dict.fromkeys((f"Reduce{name}" for name in _REDUCTIONS), _of_reduction),

@@ -1,4 +1,4 @@
-"""The sentences of ``irrun.targets.facts`` about one layer."""
+"""What ``irrun.targets.facts`` says of a layer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from irrun.api import load
 from irrun.checking.checker import examine
-from irrun.targets.facts import facts
+from irrun.targets.facts import Facts, facts
 
 
 def sentences(path: Path) -> frozenset[str]:
@@ -14,3 +14,9 @@ def sentences(path: Path) -> frozenset[str]:
     parsed = load(path)
     (found,) = (f for f in facts(parsed, *examine(parsed)) if f.layer is not None and f.layer.name == "layer")
     return found.sentences
+
+
+def by_layer(path: Path) -> dict[str, Facts]:
+    """Return the facts of a model by the names of its layers."""
+    parsed = load(path)
+    return {fact.layer.name: fact for fact in facts(parsed, *examine(parsed)) if fact.layer is not None}

@@ -49,7 +49,7 @@ GROUP, IDLE = "it has one group of several channels", "its equation changes noth
 ELLIPSIS = "a subscript has an ellipsis"
 
 BLOCKS, CHANNELS = "its data has another number of blocks than it counts", "it has several channels"
-REVERSED, LEVELS = "the range of its input is reversed", "it has at most two levels, and they are no bits"
+REVERSED, LEVELS = "the range of its input is reversed", "it has at most two levels, which are not 0 and 1"
 IMAGE, OTHER = "it makes bits of an image", "it makes bits of another rank"
 BEYOND_EMPTY, REPEATED = "an index lies outside of an empty input", "it repeats an empty input"
 SLICED = "it slices data of more than 2 dims, not by constants alone"

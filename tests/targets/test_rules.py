@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import irrun
-import irrun.build as b
 from irrun.api import load
 from irrun.checking.checker import examine
 from irrun.targets import RELEASES
-from irrun.targets.facts import Facts, facts
+from irrun.targets.facts import facts
 from irrun.targets.releases import table
 from irrun.targets.rules import Rule, excused, reasons
+from layer_facts import by_layer
 from nets import Net
 
 SEVERAL, COMMON = "input 0 has several elements", "its inputs have common types of numbers"
@@ -92,36 +92,6 @@ def test_a_comment_suppresses_a_finding(tmp_path: Path) -> None:
     assert _codes(path, "npu") == []
 
 
-def _facts(path: Path) -> dict[str, Facts]:
-    """Return the facts of a file by the names of its layers."""
-    parsed = load(path)
-    return {fact.layer.name: fact for fact in facts(parsed, *examine(parsed)) if fact.layer is not None}
-
-
-def test_facts_follow_from_what_openvino_reads(tmp_path: Path) -> None:
-    """OpenVINO takes the type of Convert from its attribute, and refuses the Subtract behind it; ports say nothing."""
-    net = Net()
-    x, y = net.parameter("i32", "2", name="x"), net.parameter("f32", "2", name="y")
-    cast = net.add("Convert", [x], [("FP32", "2")], name="cast", destination_type="u8")
-    net.result(net.add("Subtract", [cast, y], [("FP32", "2")], name="difference"))
-    difference = _facts(net.save(tmp_path))["difference"]
-    assert difference.blocks
-    assert {"input 0 is u8", "irrun reports IR302"} <= difference.sentences
-
-
-def test_a_parameter_without_a_shape_is_a_scalar(tmp_path: Path) -> None:
-    """Its missing attribute blocks no release. A layer behind it does that cannot take a scalar, but may take others."""
-    net = Net()
-    x, axis = net.parameter("f32", "1,2", name="x"), net.const("i64", "", bytes(8))
-    net.result(net.add("Add", [x, net.parameter("f32", "3")], [("FP32", "3")], name="sum"))
-    net.result(net.add("Split", [x, axis], [("FP32", "1,2")], name="split", num_splits="1"))
-    path = net.save(tmp_path)
-    path.write_text(path.read_text().replace(' shape="1,2"', ""))
-    found = _facts(path)
-    assert {"it has no attribute shape", "output 0 has rank 0"} <= found["x"].sentences
-    assert [name for name, facts in found.items() if facts.blocks] == ["split"]
-
-
 def test_facts_about_contents(tmp_path: Path) -> None:
     """The axes of `fixed` follow from a shape that is known, those of `free` are an input."""
     net = Net()
@@ -129,7 +99,7 @@ def test_facts_about_contents(tmp_path: Path) -> None:
     rank = net.add("ShapeOf", [net.add("ShapeOf", [x], [("I64", "2")], opset="opset3")], [("I64", "1")], opset="opset3")
     for name, which in (("fixed", rank), ("free", axes)):
         net.result(net.add("ReduceSum", [x, which], [("FP32", "-1,-1")], name=name, keep_dims="true"))
-    found = _facts(net.save(tmp_path))
+    found = by_layer(net.save(tmp_path))
     assert "input 1 has unknown contents" not in found["fixed"].sentences
     assert "input 1 has unknown contents" in found["free"].sentences
     assert "its inputs have known shapes" in found["free"].sentences
@@ -142,7 +112,7 @@ def test_facts_about_axes_that_are_an_input(tmp_path: Path) -> None:
     net.result(net.add("Squeeze", [x, axis], [("FP32", "...")], name="squeezed"))
     net.result(net.add("ReduceSum", [x, axes], [("FP32", "")], name="reduced", keep_dims="false"))
     net.result(net.add("ReduceSum", [x, axes], [("FP32", "-1,-1")], name="kept", keep_dims="true"))
-    found = _facts(net.save(tmp_path))
+    found = by_layer(net.save(tmp_path))
     assert "output 0 has rank 1" in found["squeezed"].sentences
     assert "an output has unknown rank" in found["reduced"].sentences
     assert "output 0 has rank 2" in found["kept"].sentences
@@ -158,7 +128,7 @@ def test_facts_about_inputs_together(tmp_path: Path) -> None:
         "ScaledDotProductAttention", [x, x, x, mask], [("FP32", "2,3,4")], name="seen", opset="opset13", causal="false"
     )
     net.result(attended)
-    found = _facts(net.save(tmp_path))
+    found = by_layer(net.save(tmp_path))
     assert "inputs 1 and 2 differ in size" in found["roll"].sentences
     assert "inputs 1 and 2 differ in type" not in found["roll"].sentences
     assert "its mask does not end with the numbers of queries and keys" in found["seen"].sentences
@@ -203,7 +173,7 @@ def test_facts_about_weights_of_few_bits(tmp_path: Path) -> None:
     net.result(
         net.add("MatMul", [x, weights], [("FP32", "1,2")], name="product", transpose_a="false", transpose_b="true")
     )
-    assert "input 1 is decompressed from i4" in _facts(net.save(tmp_path))["product"].sentences
+    assert "input 1 is decompressed from i4" in by_layer(net.save(tmp_path))["product"].sentences
 
 
 def test_facts_about_zero_points_of_few_bits(tmp_path: Path) -> None:
@@ -215,7 +185,7 @@ def test_facts_about_zero_points_of_few_bits(tmp_path: Path) -> None:
         weights = net.add("Convert", [net.const("i4", "2,2", bytes(2))], [("FP32", "2,2")], destination_type="f32")
         shifted = net.add("Subtract", [weights, zero], [("FP32", "2,2")], name=f"{name}_weights")
         net.result(net.add("MatMul", [x, shifted], [("FP32", "1,2")], name=name, transpose_b="true"))
-    found = _facts(net.save(tmp_path))
+    found = by_layer(net.save(tmp_path))
     sentence = "input 1 is decompressed from i4 with zero points"
     assert [sentence in found[name].sentences for name in ("low", "plain")] == [True, False]
 
@@ -229,84 +199,6 @@ def test_an_excuse_of_one_error_is_none_of_another() -> None:
     assert excused([missing, "irrun reports IR401"], rules) == {"2022.1", "2023.3"}  # a wrong port blocks nothing
     assert excused([missing, wrong], rules) == {"2023.3"}
     assert excused([missing, "irrun reports IR301"], rules) == set()
-
-
-def test_a_dim_with_two_signs_counts_as_one_of_an_unknown_length(tmp_path: Path) -> None:
-    """2026.4.1 reads it. irrun reports it, and the layers behind it have the shape that this release infers."""
-    path = _abs(tmp_path, "FP32", "f32", "-1")
-    path.write_text(path.read_text().replace('shape="-1"', 'shape="--1"'))
-    found = _facts(path)
-    assert {"a number has several signs", "irrun reports IR404"} <= found["x"].sentences
-    assert {"input 0 has rank 1", "input 0 has unknown dims"} <= found["y"].sentences
-
-
-@pytest.mark.parametrize(
-    ("text", "is_axis", "begins"),
-    [("x", True, False), ("2,x", False, True), ("--1", True, False), ("-1", True, True)],
-)
-def test_a_text_that_is_no_number_counts_as_0(tmp_path: Path, text: str, is_axis: bool, begins: bool) -> None:
-    """OpenVINO 2026.1 reads the number that the text begins with, or 0. 2026.2 refuses a text that begins with none."""
-    net = Net()
-    x = net.parameter("f32", "2,3", name="x")
-    net.result(net.add("SoftMax", [x], [("FP32", "2,3")], name="y", opset="opset8", axis=text))
-    path = net.save(tmp_path)
-    found = _facts(path)["y"]
-    assert found.blocks is not is_axis
-    assert ("a number has no valid text" not in found.sentences) is begins
-    refused = {f.code for f in irrun.check(path, targets=["openvino==2026.4.1"]).errors}
-    assert ("IR903" in refused) is not begins
-
-
-@pytest.mark.parametrize(
-    ("type", "attributes", "wanted", "blocks"),
-    [
-        ("Reverse", {}, 'mode="index"', False),
-        (
-            "ROIAlign",
-            {"pooled_w": "2", "sampling_ratio": "2", "spatial_scale": "1", "mode": "avg"},
-            'pooled_h="0"',
-            True,
-        ),
-        ("AvgPool", {"kernel": "1", "strides": "1", "pads_end": "0", "exclude-pad": "true"}, 'pads_begin="0"', False),
-        ("MaxPool", {"kernel": "1", "pads_begin": "0", "pads_end": "0"}, "it has no attribute strides", True),
-        ("TopK", {"axis": "0", "mode": "max"}, 'sort="none"', False),
-        ("Concat", {}, 'axis="0"', False),
-        (
-            "RegionYolo",
-            {"classes": "1", "coords": "0", "num": "2", "axis": "1", "end_axis": "3"},
-            "output 0 is empty",
-            False,
-        ),
-    ],
-)
-def test_what_a_missing_attribute_counts_as(
-    tmp_path: Path, type: str, attributes: dict[str, Any], wanted: str, blocks: bool
-) -> None:
-    """OpenVINO makes a layer with a value for each attribute. A pooling has no steps then, and no release reads it."""
-    net = Net()
-    x, k = net.parameter("f32", "4,1,4"), net.const("i64", "1", bytes([1, *[0] * 7]))
-    boxes = [net.parameter("f32", shape) for shape in ("1,1,4,4", "1,4")]
-    feeds = {"Reverse": [x, k], "ROIAlign": [*boxes, k], "TopK": [x, net.const("i64", "", bytes([1, *[0] * 7]))]}
-    feeds["RegionYolo"] = boxes[:1]
-    opset = "opset3" if type == "ROIAlign" else "opset1"
-    net.result(net.add(type, feeds.get(type, [x]), [("FP32", "...")], name="y", opset=opset, **attributes))
-    found = _facts(net.save(tmp_path))["y"]
-    assert wanted in found.sentences
-    assert found.blocks is blocks
-
-
-@pytest.mark.parametrize("type", ["Reshape", "Unsqueeze"])
-def test_the_plugin_keeps_the_shapes_that_the_reader_inferred(tmp_path: Path, type: str) -> None:
-    """The reader takes the first Interpolate for one without pads, and replaces ShapeOf. The plugin then pads."""
-    net, one = Net(), bytes([1, *[0] * 7])
-    y = net.add(
-        "Interpolate", [net.parameter("f32", "4,3"), net.const("i64", "1", one)], [("FP32", "4,3")], axes="1",
-        mode="nearest", pads_end="2,0",
-    )  # fmt: skip
-    shape = net.add("ShapeOf", [y], [("I64", "2")]) if type == "Reshape" else net.const("i64", "1", one)
-    attributes: dict[str, Any] = {"special_zero": "false"} if type == "Reshape" else {}
-    net.result(net.add(type, [y, shape], [("FP32", "...")], name="y", **attributes))
-    assert _facts(net.save(tmp_path))["y"].blocks
 
 
 @pytest.mark.parametrize(
@@ -336,21 +228,7 @@ def test_facts_about_outputs_and_neighbours(
     outputs = [("FP32", "...")] * (2 if type == "TopK" else 1)
     opset = {"Slice": "opset8", "NonZero": "opset3"}.get(type, "opset1")
     net.result(net.add(type, feeds, outputs, name="y", opset=opset, **attributes))
-    assert (sentence in _facts(net.save(tmp_path))["y"].sentences) is holds
-
-
-def test_axes_of_the_first_interpolation_are_a_set(tmp_path: Path) -> None:
-    """OpenVINO sorts them, and so resizes axis 1 to 3: the convolution behind it has other channels then."""
-    net = Net()
-    sizes = net.const("i64", "2", bytes([3, *[0] * 7, 1, *[0] * 7]))
-    y = net.add(
-        "Interpolate", [net.parameter("f32", "1,3,1,1"), sizes], [("FP32", "1,1,3,1")], axes="2,1", mode="nearest"
-    )
-    steps: dict[str, Any] = {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
-    net.result(net.add("Convolution", [y, net.parameter("f32", "4,1,1,1")], [("FP32", "1,4,3,1")], name="y", **steps))
-    path = net.save(tmp_path)
-    assert _facts(path)["y"].blocks
-    assert not irrun.check(path).errors
+    assert (sentence in by_layer(net.save(tmp_path))["y"].sentences) is holds
 
 
 def test_facts_about_where_inputs_are_from(tmp_path: Path) -> None:
@@ -359,7 +237,7 @@ def test_facts_about_where_inputs_are_from(tmp_path: Path) -> None:
         "Split", [net.parameter("f32", "4"), net.const("i64", "", bytes(8))], [("FP32", "2")] * 2, num_splits=2
     )
     net.result(net.add("Concat", [halves, halves], [("FP32", "4")], name="y", axis="0"))
-    found = _facts(net.save(tmp_path))["y"].sentences
+    found = by_layer(net.save(tmp_path))["y"].sentences
     assert {"input 0 is of a layer with several outputs", "two inputs are one value"} <= found
 
 
@@ -371,21 +249,8 @@ def test_a_parameter_behind_converts_that_change_nothing(tmp_path: Path, type: s
     for _ in range(1_100):
         x = net.add("Convert", [x], [("...", "2,0")], destination_type=type)
     net.result(net.add("ReLU", [x], [("...", "2,0")], name="y"))
-    found = _facts(net.save(tmp_path))["y"].sentences
+    found = by_layer(net.save(tmp_path))["y"].sentences
     assert ("input 0 is a Parameter" in found) is is_input
-
-
-def test_a_body_is_read_before_the_layer_around_it(tmp_path: Path) -> None:
-    """A Parameter of a body has another type than what enters it: readers make its layers with this type."""
-    x = b.parameter([2], name="x")
-    chosen = b.If(b.parameter([], bool, name="at"), x, then=lambda a: b.Gelu(a, name="y"), otherwise=lambda a: a)
-    irrun.save_model(b.model({"z": chosen}), path := tmp_path / "model.xml")
-    assert not _facts(path)["y"].blocks
-    body = path.read_text().index("<then_body>")
-    text = path.read_text()[body:].replace('element_type="f32"', 'element_type="boolean"', 1)
-    path.write_text(path.read_text()[:body] + text)
-    assert _facts(path)["y"].blocks
-    assert "an input is boolean" in _facts(path)["y"].sentences
 
 
 def test_a_rule_may_be_about_processors_without_avx512(tmp_path: Path) -> None:
@@ -408,7 +273,7 @@ def test_facts_about_variables(tmp_path: Path) -> None:
     net.add("Assign", [read], [("FP32", "2")], name="behind", opset="opset3", variable_id="a")
     net.add("Assign", [x], [("FP32", "2")], name="beside", opset="opset3", variable_id="a")
     net.result(read)
-    found = _facts(net.save(tmp_path))
+    found = by_layer(net.save(tmp_path))
     assert "no ReadValue before it has its variable_id" not in found["behind"].sentences
     assert "no ReadValue before it has its variable_id" in found["beside"].sentences
 
