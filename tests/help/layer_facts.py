@@ -11,9 +11,7 @@ from irrun.targets.facts import Facts, facts
 
 def sentences(path: Path) -> frozenset[str]:
     """Return the sentences about the layer ``layer`` of a model."""
-    parsed = load(path)
-    (found,) = (f for f in facts(parsed, *examine(parsed)) if f.layer is not None and f.layer.name == "layer")
-    return found.sentences
+    return by_layer(path)["layer"].sentences
 
 
 def by_layer(path: Path) -> dict[str, Facts]:

@@ -42,7 +42,7 @@ def chance(explained: np.ndarray, against: np.ndarray) -> int:
 def least(quality: float, chance: int, *, blocks: bool) -> int:
     """Return how many models a rule needs: more if its sentences say little, or if most layers are refused.
 
-    With ``blocks``, it excuses an error: of the excuses that two models taught, most were wrong for the next one.
+    With ``blocks``, the rule excuses an error, and two models are never enough.
     """
     if quality > 0.85:
         return 3 if blocks else 2
